@@ -1,0 +1,11 @@
+export { AGENT_ID_PATTERN, AGENT_ID_RULE, isAgentId } from './agent-id.js';
+export { newCallId } from './call-id.js';
+export { ManualClock, systemClock } from './clock.js';
+export type { Clock } from './clock.js';
+export { ERROR_CODES, isErrorCode } from './error-code.js';
+export type { ErrorCode } from './error-code.js';
+export { asPatchbayError, PatchbayError } from './patchbay-error.js';
+export type { PatchbayErrorOptions } from './patchbay-error.js';
+export { inspectJson, parseStrictJson } from './strict-json.js';
+export type { StrictJsonLimits } from './strict-json.js';
+export { formatTimestamp } from './timestamp.js';

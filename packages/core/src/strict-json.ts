@@ -1,0 +1,169 @@
+import { isUtf8 } from 'node:buffer';
+import { PatchbayError } from './patchbay-error.js';
+
+/** Bounds of {@link parseStrictJson}. */
+export interface StrictJsonLimits {
+  /** Deepest nesting of objects and arrays. Default 64. */
+  readonly maxDepth?: number;
+}
+
+const DEFAULT_MAX_DEPTH = 64;
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const COLON = 0x3a;
+
+/** What {@link inspectJson} saw. */
+interface JsonShape {
+  /** Deepest nesting; counting stops one past the limit. */
+  readonly depth: number;
+  /** The member name that the outermost object has twice, if it has one. */
+  readonly duplicateMember: string | undefined;
+}
+
+/**
+ * Looks over JSON text without building anything: one pass over the bytes, so that a bomb (a hundred thousand
+ * brackets in 200 KB) is refused before a parser allocates for it, and a member named twice in the outermost
+ * object is seen (two readers of such a text may disagree on what it says). Hot path: runs for every call.
+ *
+ * The text need not be valid; what is said of invalid text only bounds the work of the parser that refuses it.
+ */
+export function inspectJson(bytes: Uint8Array, maxDepth: number): JsonShape {
+  let depth = 0;
+  let deepest = 0;
+  let duplicateMember: string | undefined;
+  let members: Set<string> | undefined;
+  for (let at = 0; at < bytes.length; at += 1) {
+    const byte = bytes[at];
+    if (byte === QUOTE) {
+      const start = at + 1;
+      at = endOfString(bytes, start);
+      if (depth === 1 && nextVisible(bytes, at + 1) === COLON) {
+        const name = memberName(bytes, start, at);
+        members ??= new Set();
+        if (members.has(name)) duplicateMember ??= name;
+        members.add(name);
+      }
+    } else if (byte === 0x7b || byte === 0x5b) {
+      depth += 1;
+      if (depth > deepest) deepest = depth;
+      if (depth > maxDepth) break;
+    } else if (byte === 0x7d || byte === 0x5d) {
+      depth -= 1;
+    }
+  }
+  return { depth: deepest, duplicateMember };
+}
+
+/** The index of the quote that ends a string whose content starts at `from`, or the end of the bytes. */
+function endOfString(bytes: Uint8Array, from: number): number {
+  let at = from;
+  while (at < bytes.length && bytes[at] !== QUOTE) at += bytes[at] === BACKSLASH ? 2 : 1;
+  return at;
+}
+
+function nextVisible(bytes: Uint8Array, from: number): number | undefined {
+  let at = from;
+  while (bytes[at] === 0x20 || bytes[at] === 0x0a || bytes[at] === 0x0d || bytes[at] === 0x09) at += 1;
+  return bytes[at];
+}
+
+const utf8 = new TextDecoder();
+
+function memberName(bytes: Uint8Array, start: number, end: number): string {
+  const raw = utf8.decode(bytes.subarray(start, end));
+  if (!raw.includes('\\')) return raw;
+  try {
+    return String(JSON.parse(`"${raw}"`));
+  } catch {
+    return raw; // not valid JSON; the parser will say so
+  }
+}
+
+/**
+ * Parses JSON that will be stored: refuses, with the path, what stores and readers disagree on.
+ *
+ * @throws PatchbayError `parse_error` for what is not JSON in UTF-8; `invalid_argument` for members named twice, the
+ * member name `__proto__`, U+0000, lone surrogates, and nesting over `maxDepth`.
+ */
+export function parseStrictJson(bytes: Uint8Array, limits: StrictJsonLimits = {}): unknown {
+  const maxDepth = limits.maxDepth ?? DEFAULT_MAX_DEPTH;
+  if (!isUtf8(bytes)) throw new PatchbayError('parse_error', 'the body is not valid UTF-8; send JSON in UTF-8');
+  if (inspectJson(bytes, maxDepth).depth > maxDepth) {
+    throw new PatchbayError('invalid_argument', `the JSON is nested deeper than ${maxDepth} levels`);
+  }
+  const text = utf8.decode(bytes);
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (cause) {
+    throw new PatchbayError('parse_error', `the body is not valid JSON: ${(cause as Error).message}`, { cause });
+  }
+  refuseAmbiguities(text);
+  return value;
+}
+
+/** Where the scan is: inside an object (names seen so far, and the current one) or an array (the current index). */
+interface Container {
+  readonly names: Set<string> | undefined;
+  member: string;
+  index: number;
+}
+
+/** A second pass over text that is known to be valid, which sees what `JSON.parse` forgets: names given twice. */
+function refuseAmbiguities(text: string): void {
+  const open: Container[] = [];
+  let at = 0;
+  while (at < text.length) {
+    const char = text[at];
+    const inner = open.at(-1);
+    if (char === '"') {
+      const end = endOfText(text, at + 1);
+      const content = stringValue(text, at, end);
+      const isName = inner?.names !== undefined && isFollowedByColon(text, end);
+      if (isName) {
+        inner.member = content;
+        if (inner.names.has(content)) refuse(open, 'is given twice; name each member once');
+        if (content === '__proto__') refuse(open, 'is not allowed as a member name');
+        inner.names.add(content);
+      }
+      if (content.includes('\0')) refuse(open, 'contains U+0000');
+      if (!content.isWellFormed()) refuse(open, 'contains a lone surrogate; it is not valid Unicode');
+      at = end;
+      continue;
+    }
+    if (char === '{' || char === '[') {
+      open.push({ names: char === '{' ? new Set() : undefined, member: '', index: 0 });
+    } else if (char === '}' || char === ']') {
+      open.pop();
+    } else if (char === ',' && inner !== undefined) {
+      inner.index += 1;
+    }
+    at += 1;
+  }
+}
+
+function isFollowedByColon(text: string, from: number): boolean {
+  let at = from;
+  while (text[at] === ' ' || text[at] === '\n' || text[at] === '\r' || text[at] === '\t') at += 1;
+  return text[at] === ':';
+}
+
+/** The index just past the quote that ends the string whose content starts at `from`. */
+function endOfText(text: string, from: number): number {
+  let at = from;
+  while (at < text.length && text[at] !== '"') at += text[at] === '\\' ? 2 : 1;
+  return at + 1;
+}
+
+function stringValue(text: string, start: number, end: number): string {
+  const literal = text.slice(start, end);
+  return literal.includes('\\') ? (JSON.parse(literal) as string) : literal.slice(1, -1);
+}
+
+function refuse(open: readonly Container[], what: string): never {
+  const path = open
+    .map((container) => (container.names === undefined ? `[${container.index}]` : `.${container.member}`))
+    .join('')
+    .replace(/^\./, '');
+  throw new PatchbayError('invalid_argument', `${path === '' ? 'the value' : path} ${what}`, { details: { path } });
+}

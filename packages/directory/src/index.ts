@@ -1,0 +1,2 @@
+export { Directory } from './directory.js';
+export type { AgentFilter, DirectoryChange } from './directory.js';

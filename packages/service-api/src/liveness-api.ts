@@ -1,0 +1,58 @@
+import type { Bus, Subjects, Subscription } from '@patchbay/bus';
+import { decodeBody, encodeBody } from './json-body.js';
+import type { CallOptions } from './registry-api.js';
+
+/** Answer to a heartbeat. */
+export interface HeartbeatReply {
+  readonly agentId: string;
+  /** Milliseconds since 1970 on the database's clock; grows with every beat. */
+  readonly lastSeenMs: number;
+}
+
+/** Beats that one node answered since its last batch. */
+export interface BeatBatch {
+  readonly nodeId: string;
+  readonly beats: readonly HeartbeatReply[];
+}
+
+/** The liveness service as its callers see it. */
+export interface LivenessHandlers {
+  /** Notes a sign of life; answered from memory. @throws PatchbayError agent_not_found */
+  heartbeat(agentId: string): Promise<HeartbeatReply>;
+}
+
+const DEFAULT_TIMEOUT_MS = 5_000;
+
+/** Calls the liveness service over the bus. */
+export class LivenessClient {
+  readonly #bus: Bus;
+  readonly #subjects: Subjects;
+
+  constructor(bus: Bus, subjects: Subjects) {
+    this.#bus = bus;
+    this.#subjects = subjects;
+  }
+
+  async heartbeat(agentId: string, options: CallOptions = {}): Promise<HeartbeatReply> {
+    const reply = await this.#bus.request(this.#subjects.heartbeat, encodeBody({ agentId }), {
+      timeoutMs: options.timeoutMs ?? DEFAULT_TIMEOUT_MS,
+      ...(options.headers === undefined ? {} : { headers: options.headers }),
+      ...(options.signal === undefined ? {} : { signal: options.signal }),
+    });
+    return decodeBody<HeartbeatReply>(reply.body);
+  }
+}
+
+/** Serves the liveness subject; the caller drains what is returned. */
+export function serveLiveness(bus: Bus, subjects: Subjects, handlers: LivenessHandlers): Subscription[] {
+  return [
+    bus.subscribe(
+      subjects.heartbeat,
+      async (delivery) => {
+        const reply = await handlers.heartbeat(decodeBody<{ agentId: string }>(delivery.body).agentId);
+        delivery.exchange?.reply(encodeBody(reply));
+      },
+      { queue: 'liveness' },
+    ),
+  ];
+}

@@ -1,0 +1,130 @@
+import { BusHeader } from '@patchbay/bus';
+import type { Bus, Delivery, Headers, Subjects, Subscription } from '@patchbay/bus';
+import type { Dialect, RegisteredAgent, RegistryEvent } from '@patchbay/agent-card';
+import { decodeBody, encodeBody } from './json-body.js';
+
+/** What every operation of a service takes beside its arguments. */
+export interface CallOptions {
+  /** Milliseconds for the whole call. Default 10,000. */
+  readonly timeoutMs?: number;
+  /** Trace context and caller, as bus headers. */
+  readonly headers?: Headers;
+  readonly signal?: AbortSignal;
+}
+
+/** A chunk of the registry's history or state, see {@link RegistryHandlers.changes}. */
+export type ChangesChunk =
+  /** Forget everything older: the next chunks up to `head` are the whole state as of `revision`. */
+  | { readonly kind: 'snapshot'; readonly revision: number }
+  | { readonly kind: 'agents'; readonly agents: readonly RegisteredAgent[] }
+  | { readonly kind: 'events'; readonly events: readonly RegistryEvent[] }
+  /** Last chunk: where the registry's head was. */
+  | { readonly kind: 'head'; readonly revision: number };
+
+/** The registry service as its callers see it. */
+export interface RegistryHandlers {
+  /**
+   * Reads and stores a card, exactly as the client sent it. Answers when every live node has applied it, or after
+   * 250 ms. Idempotent but for `lastSeenMs`.
+   * @throws PatchbayError parse_error, invalid_argument, request_too_large, agent_limit_reached, store_unavailable
+   */
+  register(card: Uint8Array, context: { dialect: Dialect; delivery: Delivery }): Promise<RegisteredAgent>;
+  /** @throws PatchbayError agent_not_found, store_unavailable */
+  deregister(agentId: string): Promise<void>;
+  /** The registry's own word on one agent; asked when a directory may lag. */
+  lookup(agentId: string): Promise<RegisteredAgent | null>;
+  /** What happened after `sinceRevision`: events, or a snapshot when they are pruned or too many. */
+  changes(sinceRevision: number): AsyncIterable<ChangesChunk>;
+}
+
+const DEFAULT_TIMEOUT_MS = 10_000;
+const REGISTRY_QUEUE = 'registry';
+
+/** Calls the registry service over the bus. Errors arrive as the PatchbayError that the service threw. */
+export class RegistryClient {
+  readonly #bus: Bus;
+  readonly #subjects: Subjects;
+
+  constructor(bus: Bus, subjects: Subjects) {
+    this.#bus = bus;
+    this.#subjects = subjects;
+  }
+
+  async register(card: Uint8Array, dialect: Dialect, options: CallOptions = {}): Promise<RegisteredAgent> {
+    const headers = { ...options.headers, [BusHeader.dialect]: dialect };
+    const reply = await this.#bus.request(this.#subjects.registry('register'), card, withDefaults(options, headers));
+    return decodeBody<RegisteredAgent>(reply.body);
+  }
+
+  async deregister(agentId: string, options: CallOptions = {}): Promise<void> {
+    await this.#bus.request(this.#subjects.registry('deregister'), encodeBody({ agentId }), withDefaults(options));
+  }
+
+  async lookup(agentId: string, options: CallOptions = {}): Promise<RegisteredAgent | null> {
+    const reply = await this.#bus.request(
+      this.#subjects.registry('lookup'),
+      encodeBody({ agentId }),
+      withDefaults(options),
+    );
+    return decodeBody<RegisteredAgent | null>(reply.body);
+  }
+
+  async *changes(sinceRevision: number, options: CallOptions = {}): AsyncIterable<ChangesChunk> {
+    const body = encodeBody({ sinceRevision });
+    for await (const part of this.#bus.stream(this.#subjects.registry('changes'), body, withDefaults(options))) {
+      yield decodeBody<ChangesChunk>(part.body);
+    }
+  }
+}
+
+/** Serves the registry's subjects; the caller drains what is returned. */
+export function serveRegistry(bus: Bus, subjects: Subjects, handlers: RegistryHandlers): Subscription[] {
+  const queue = { queue: REGISTRY_QUEUE };
+  return [
+    bus.subscribe(
+      subjects.registry('register'),
+      async (delivery) => {
+        const dialect = (delivery.headers[BusHeader.dialect] ?? 'kubemq') as Dialect;
+        const agent = await handlers.register(delivery.body, { dialect, delivery });
+        delivery.exchange?.reply(encodeBody(agent));
+      },
+      queue,
+    ),
+    bus.subscribe(
+      subjects.registry('deregister'),
+      async (delivery) => {
+        await handlers.deregister(decodeBody<{ agentId: string }>(delivery.body).agentId);
+        delivery.exchange?.reply(encodeBody({}));
+      },
+      queue,
+    ),
+    bus.subscribe(
+      subjects.registry('lookup'),
+      async (delivery) => {
+        const agent = await handlers.lookup(decodeBody<{ agentId: string }>(delivery.body).agentId);
+        delivery.exchange?.reply(encodeBody(agent));
+      },
+      queue,
+    ),
+    bus.subscribe(
+      subjects.registry('changes'),
+      async (delivery) => {
+        const { sinceRevision } = decodeBody<{ sinceRevision: number }>(delivery.body);
+        for await (const chunk of handlers.changes(sinceRevision)) await delivery.exchange?.write(encodeBody(chunk));
+        delivery.exchange?.end();
+      },
+      queue,
+    ),
+  ];
+}
+
+function withDefaults(
+  options: CallOptions,
+  headers = options.headers,
+): { timeoutMs: number; headers?: Headers; signal?: AbortSignal } {
+  return {
+    timeoutMs: options.timeoutMs ?? DEFAULT_TIMEOUT_MS,
+    ...(headers === undefined ? {} : { headers }),
+    ...(options.signal === undefined ? {} : { signal: options.signal }),
+  };
+}

@@ -1,0 +1,6 @@
+export { startCallSpan } from './call-span.js';
+export type { CallSpan, CallSpanKind } from './call-span.js';
+export { createLogger, silentLogger } from './logger.js';
+export type { Logger } from './logger.js';
+export { isSampled, newTraceContext, readTraceContext, traceIdOf } from './trace-context.js';
+export type { TraceContext } from './trace-context.js';
