@@ -32,6 +32,8 @@ export const BusHeader = {
   eventName: 'Patchbay-Event',
   /** `id:` of that event. */
   eventId: 'Patchbay-Event-Id',
+  /** `json`: the one part of this stream is a whole JSON-RPC reply, because the agent answered without a stream. */
+  content: 'Patchbay-Content',
   /** Prefix of the client's own `X-…` headers, followed by the name. */
   forwardPrefix: 'Patchbay-Fwd-',
   a2aVersion: 'A2A-Version',

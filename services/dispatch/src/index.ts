@@ -1,1 +1,3 @@
-export {};
+export type { ConcurrencyLimit } from './concurrency-limit.js';
+export { startDispatch } from './start-dispatch.js';
+export type { DispatchOptions, DispatchService } from './start-dispatch.js';

@@ -1,0 +1,151 @@
+import { isStreamingMethod, readJsonRpcRequest, readProtocolVersion } from '@patchbay/a2a';
+import type { AgentRecord } from '@patchbay/agent-card';
+import { BusHeader } from '@patchbay/bus';
+import type { Delivery, Exchange } from '@patchbay/bus';
+import type { Clock } from '@patchbay/core';
+import type { Directory } from '@patchbay/directory';
+import { readTraceContext, startCallSpan } from '@patchbay/telemetry';
+import type { Logger } from '@patchbay/telemetry';
+import type { Dispatcher } from 'undici';
+import { addressOf } from './agent-address.js';
+import type { AgentFailure } from './agent-failure.js';
+import { AgentRequest } from './agent-request.js';
+import { Call } from './call.js';
+import type { ConcurrencyLimit } from './concurrency-limit.js';
+import { requestHeaders } from './request-headers.js';
+import { StreamForwarder } from './stream-forwarder.js';
+import type { StreamLimits } from './stream-forwarder.js';
+import { UnaryForwarder } from './unary-forwarder.js';
+
+/** What {@link CallDispatcher} works with. */
+export interface CallDispatcherOptions {
+  readonly directory: Pick<Directory, 'get'>;
+  readonly client: Dispatcher;
+  readonly limit: ConcurrencyLimit;
+  readonly streams: StreamLimits;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** Takes calls off the bus, decides whether they may go on, and starts the forwarder that carries each out. */
+export class CallDispatcher {
+  readonly #options: CallDispatcherOptions;
+  readonly #inHand = new Set<Call>();
+  readonly #streams = new Map<string, number>();
+
+  constructor(options: CallDispatcherOptions) {
+    this.#options = options;
+  }
+
+  /** Calls that have not ended. */
+  get inHand(): number {
+    return this.#inHand.size;
+  }
+
+  /** Open event streams of each agent that has any. */
+  get streams(): ReadonlyMap<string, number> {
+    return this.#streams;
+  }
+
+  /** Ends every call in hand with `failure`. */
+  failAll(failure: AgentFailure): void {
+    for (const call of this.#inHand) call.fail(failure);
+  }
+
+  /** One call, from the bus to the agent. Hot path. */
+  dispatch(delivery: Delivery, agentId: string): void {
+    const { exchange, headers } = delivery;
+    // Published, not requested: nobody waits for an answer, and nobody could be told of a failure.
+    if (exchange === undefined) return;
+    const { directory, limit, clock, logger } = this.#options;
+    const version = readProtocolVersion(headers[BusHeader.a2aVersion]);
+    const call = new Call({
+      delivery,
+      exchange,
+      agentId,
+      version: version === 'unsupported' ? '1.0' : version,
+      trace: readTraceContext(headers[BusHeader.traceparent], headers[BusHeader.tracestate]),
+      clock,
+      logger,
+    });
+    if (version === 'unsupported') {
+      const detail = `${headers[BusHeader.a2aVersion] ?? ''}; this gateway speaks 1.0 and 0.3`;
+      return call.fail({ code: 'version_not_supported', detail });
+    }
+    // The subscription may outlive the agent for a moment: the directory has the word.
+    const agent = directory.get(agentId);
+    if (agent === undefined) return call.fail({ code: 'agent_not_found', detail: agentId });
+    const wantsStream = this.#wantsStream(call, exchange);
+    if (call.isOver) return undefined;
+    if (!limit.tryTake(agentId)) {
+      return call.fail({ code: 'concurrency_exceeded', detail: `${agentId} has too many calls in hand` });
+    }
+    this.#inHand.add(call);
+    return wantsStream ? this.#stream(call, agent.record) : this.#unary(call, agent.record);
+  }
+
+  /** A plain client of the message system cannot say what it waits for; then the method decides. */
+  #wantsStream(call: Call, exchange: Exchange): boolean {
+    if (exchange.wants !== 'any') return exchange.wants === 'stream';
+    const request = readJsonRpcRequest(call.body);
+    if (request.ok) return isStreamingMethod(request.method);
+    call.fail({ code: request.code, detail: request.detail });
+    return false;
+  }
+
+  #unary(call: Call, record: AgentRecord): void {
+    const forwarder = new UnaryForwarder(call, this.#options.streams.maxResponseBytes);
+    call.begin(this.#whenOver);
+    this.#send(call, record, false, forwarder);
+  }
+
+  #stream(call: Call, record: AgentRecord): void {
+    let isStreaming = false;
+    const forwarder = new StreamForwarder(call, this.#options.streams, () => {
+      isStreaming = true;
+      this.#streams.set(call.agentId, (this.#streams.get(call.agentId) ?? 0) + 1);
+    });
+    call.begin(() => {
+      forwarder.close();
+      if (isStreaming) this.#countStreamOut(call.agentId);
+      this.#whenOver(call);
+    });
+    const request = this.#send(call, record, true, forwarder);
+    if (request !== undefined) forwarder.attach(request);
+  }
+
+  #send(
+    call: Call,
+    record: AgentRecord,
+    wantsStream: boolean,
+    reader: UnaryForwarder | StreamForwarder,
+  ): AgentRequest | undefined {
+    // Its time may have been over, or the caller gone, before it began.
+    if (call.isOver) return undefined;
+    const address = addressOf(record);
+    const span = startCallSpan(call.trace, 'POST', 'client', {
+      'http.request.method': 'POST',
+      'server.address': address.host,
+      'server.port': address.port,
+      'url.path': address.path.split('?', 1)[0] ?? '/',
+      'patchbay.agent_id': call.agentId,
+    });
+    const headers = requestHeaders({ headers: call.headers, version: call.version, wantsStream, trace: span.context });
+    const { origin, path } = address;
+    const request = new AgentRequest(this.#options.client, { origin, path, headers, body: call.body }, reader);
+    call.attach(request, span);
+    request.send();
+    return request;
+  }
+
+  readonly #whenOver = (call: Call): void => {
+    this.#inHand.delete(call);
+    this.#options.limit.release(call.agentId);
+  };
+
+  #countStreamOut(agentId: string): void {
+    const open = (this.#streams.get(agentId) ?? 1) - 1;
+    if (open === 0) this.#streams.delete(agentId);
+    else this.#streams.set(agentId, open);
+  }
+}

@@ -1,0 +1,155 @@
+import { encodeJsonRpcError, readJsonRpcRequest } from '@patchbay/a2a';
+import type { ProtocolVersion } from '@patchbay/a2a';
+import { BusHeader } from '@patchbay/bus';
+import type { Delivery, Exchange, Headers } from '@patchbay/bus';
+import type { Clock } from '@patchbay/core';
+import { traceIdOf } from '@patchbay/telemetry';
+import type { CallSpan, Logger, TraceContext } from '@patchbay/telemetry';
+import type { AgentFailure } from './agent-failure.js';
+import type { AgentRequest } from './agent-request.js';
+
+/** What a {@link Call} needs from around it. */
+export interface CallOptions {
+  readonly delivery: Delivery;
+  readonly exchange: Exchange;
+  readonly agentId: string;
+  readonly version: ProtocolVersion;
+  readonly trace: TraceContext;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/**
+ * The caller's side of one call in hand: its answer, its deadline and its cancellation. Ends exactly once, and then
+ * lets go of everything the call holds: timer, listener, slot and the connection to the agent.
+ */
+export class Call {
+  readonly agentId: string;
+  readonly body: Uint8Array;
+  readonly headers: Headers;
+  readonly version: ProtocolVersion;
+  readonly trace: TraceContext;
+  readonly #exchange: Exchange;
+  readonly #clock: Clock;
+  readonly #logger: Logger;
+  readonly #startedMs: number;
+  #timer: NodeJS.Timeout | undefined;
+  #request: AgentRequest | undefined;
+  #span: CallSpan | undefined;
+  #whenOver: ((call: Call) => void) | undefined;
+  #isOver = false;
+
+  constructor(options: CallOptions) {
+    this.agentId = options.agentId;
+    this.body = options.delivery.body;
+    this.headers = options.delivery.headers;
+    this.version = options.version;
+    this.trace = options.trace;
+    this.#exchange = options.exchange;
+    this.#clock = options.clock;
+    this.#logger = options.logger;
+    this.#startedMs = options.clock.monotonicMs();
+  }
+
+  get isOver(): boolean {
+    return this.#isOver;
+  }
+
+  /** Starts the deadline and listens for the caller's cancel; `whenOver` is told once, whatever ends the call. */
+  begin(whenOver: (call: Call) => void): void {
+    this.#whenOver = whenOver;
+    if (this.#exchange.signal.aborted) return this.#cancel();
+    this.#exchange.signal.addEventListener('abort', this.#cancel, { once: true });
+    const leftMs = this.#exchange.deadlineMs - this.#startedMs;
+    if (leftMs <= 0) return this.#expire();
+    this.#timer = setTimeout(this.#expire, Math.min(leftMs, MAX_TIMER_MS));
+    return undefined;
+  }
+
+  /** The agent's side, ended together with the call. */
+  attach(request: AgentRequest, span: CallSpan): void {
+    this.#request = request;
+    this.#span = span;
+  }
+
+  /** From here on the stream's idle time is the only clock. */
+  clearDeadline(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+  }
+
+  /** Whether the request has no id, so that no answer is expected. Parses the body. */
+  isNotification(): boolean {
+    const request = readJsonRpcRequest(this.body);
+    return request.ok && request.idJson === undefined;
+  }
+
+  /** Ends the call with the agent's reply. */
+  reply(body: Uint8Array, headers: Headers): void {
+    if (this.#isOver) return;
+    this.#exchange.reply(body, headers);
+    this.#finish();
+  }
+
+  /** Sends one part of a stream on; resolves when there is room for the next. */
+  write(body: Uint8Array, headers: Headers): Promise<void> {
+    return this.#exchange.write(body, headers);
+  }
+
+  /** Ends a stream well. */
+  end(): void {
+    if (this.#isOver) return;
+    this.#exchange.end();
+    this.#finish();
+  }
+
+  /** Ends the call with an error in the caller's own protocol. The only place that parses a body to word it. */
+  fail(failure: AgentFailure): void {
+    if (this.#isOver) return;
+    const { code, detail } = failure;
+    const request = readJsonRpcRequest(this.body);
+    const traceId = traceIdOf(this.trace);
+    const idJson = request.idJson;
+    const error = encodeJsonRpcError({ code, detail, idJson, version: this.version, traceId });
+    this.#exchange.fail(code, detail, error);
+    this.#span?.fail(code, detail);
+    this.#log(failure, traceId);
+    this.#finish();
+  }
+
+  readonly #expire = (): void => {
+    this.fail({ code: 'deadline_exceeded', detail: this.agentId });
+  };
+
+  readonly #cancel = (): void => {
+    if (this.#isOver) return;
+    this.#exchange.fail('cancelled', 'the caller left');
+    this.#span?.fail('cancelled', 'the caller left');
+    this.#finish();
+  };
+
+  #finish(): void {
+    this.#isOver = true;
+    clearTimeout(this.#timer);
+    this.#exchange.signal.removeEventListener('abort', this.#cancel);
+    this.#request?.abort();
+    this.#span?.end();
+    this.#whenOver?.(this);
+  }
+
+  #log(failure: AgentFailure, traceId: string): void {
+    this.#logger.warn(
+      {
+        agent_id: this.agentId,
+        call_id: this.headers[BusHeader.call],
+        code: failure.code,
+        trace_id: traceId,
+        duration_ms: Math.round(this.#clock.monotonicMs() - this.#startedMs),
+      },
+      `call failed: ${failure.detail}`,
+    );
+  }
+}
+
+/** Longest delay a timer of Node takes; longer ones would fire at once. */
+const MAX_TIMER_MS = 0x7fff_ffff;
