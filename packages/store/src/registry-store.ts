@@ -14,7 +14,11 @@ export type RegistryWrite =
 /** What became of one write; each row of a batch has its own. */
 export type WriteOutcome =
   | { readonly kind: 'written'; readonly event: RegistryEvent }
-  | { readonly kind: 'refused'; readonly code: 'agent_not_found' | 'agent_limit_reached' | 'permission_denied' };
+  | {
+      readonly kind: 'refused';
+      /** `invalid_argument`: the record holds U+0000 or a lone surrogate, which Postgres cannot store. */
+      readonly code: 'agent_not_found' | 'agent_limit_reached' | 'permission_denied' | 'invalid_argument';
+    };
 
 /** Where the registry stands. */
 export interface RegistryHead {

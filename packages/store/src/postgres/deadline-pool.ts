@@ -1,0 +1,97 @@
+import type { PostgresCursor, PostgresPool, PostgresPoolClient, PostgresQueryResult } from 'kysely';
+import type { Pool, PoolClient } from 'pg';
+import { unknownOutcome, sqlStateOf } from './driver-error.js';
+
+/** Told after every statement whether the database answered. */
+export type AnswerListener = (answered: boolean, error?: unknown) => void;
+
+/**
+ * Gives every statement of a `pg` pool a deadline on this side. A connection whose statement did not answer in time
+ * is destroyed, never reused: with pg's own `query_timeout` it would go back to the pool with the old statement
+ * still running, and its next user would wait for that one too.
+ */
+export class DeadlinePool implements PostgresPool {
+  readonly #pool: Pool;
+  readonly #statementTimeoutMs: number;
+  readonly #onAnswer: AnswerListener;
+
+  constructor(pool: Pool, options: { readonly statementTimeoutMs: number; readonly onAnswer: AnswerListener }) {
+    this.#pool = pool;
+    this.#statementTimeoutMs = options.statementTimeoutMs;
+    this.#onAnswer = options.onAnswer;
+  }
+
+  async connect(): Promise<PostgresPoolClient> {
+    try {
+      const client = await this.#pool.connect();
+      return new DeadlineClient(client, this.#statementTimeoutMs, this.#onAnswer);
+    } catch (error) {
+      this.#onAnswer(false, error);
+      throw error;
+    }
+  }
+
+  async end(): Promise<void> {
+    await this.#pool.end();
+  }
+}
+
+class DeadlineClient implements PostgresPoolClient {
+  readonly #client: PoolClient;
+  readonly #timeoutMs: number;
+  readonly #onAnswer: AnswerListener;
+  /** Why the connection must not be used again. */
+  #broken: Error | undefined;
+  readonly #noteError = (error: Error): void => {
+    this.#broken ??= error;
+  };
+
+  constructor(client: PoolClient, timeoutMs: number, onAnswer: AnswerListener) {
+    this.#client = client;
+    this.#timeoutMs = timeoutMs;
+    this.#onAnswer = onAnswer;
+    // A connection that is lost between two statements says so here, and nowhere else.
+    client.on('error', this.#noteError);
+  }
+
+  query<R>(sql: string, parameters: ReadonlyArray<unknown>): Promise<PostgresQueryResult<R>>;
+  query<R>(cursor: PostgresCursor<R>): PostgresCursor<R>;
+  query<R>(
+    sql: string | PostgresCursor<R>,
+    parameters?: ReadonlyArray<unknown>,
+  ): Promise<PostgresQueryResult<R>> | PostgresCursor<R> {
+    if (typeof sql !== 'string') throw new TypeError('cursors have no deadline and are not offered');
+    return this.#query<R>(sql, [...(parameters ?? [])]);
+  }
+
+  async #query<R>(sql: string, parameters: unknown[]): Promise<PostgresQueryResult<R>> {
+    if (this.#broken !== undefined) throw this.#broken;
+    let timer: NodeJS.Timeout | undefined;
+    const deadline = new Promise<never>((_, reject) => {
+      timer = setTimeout(() => {
+        const error = new Error(`no answer within ${this.#timeoutMs} ms`);
+        this.#broken = error;
+        reject(error);
+      }, this.#timeoutMs);
+    });
+    const answer = this.#client.query(sql, parameters);
+    try {
+      const result = await Promise.race([answer, deadline]);
+      this.#onAnswer(true);
+      return result as unknown as PostgresQueryResult<R>;
+    } catch (error) {
+      answer.catch(() => {}); // the late end of a statement whose deadline has passed
+      const answered = sqlStateOf(error) !== undefined;
+      this.#onAnswer(answered, error);
+      if (!answered) this.#broken ??= error as Error;
+      throw !answered && sql === 'commit' ? unknownOutcome(error) : error;
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  release(destroy?: boolean): void {
+    this.#client.off('error', this.#noteError);
+    this.#client.release(this.#broken ?? destroy ?? false);
+  }
+}
