@@ -12,4 +12,7 @@ export type {
 } from './bus.js';
 export { DeadlineExceededError, DisconnectedError, NoRespondersError, RemoteError } from './bus-error.js';
 export { BusHeader } from './bus-header.js';
+export type { BusStats } from './bus-stats.js';
+export { MemoryBus } from './memory/memory-bus.js';
+export type { MemoryBusOptions } from './memory/memory-bus.js';
 export { Subjects } from './subjects.js';
