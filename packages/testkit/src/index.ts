@@ -1,3 +1,6 @@
+export type { AgentScript, ScriptedEvent, StreamScript } from './agents/agent-script.js';
+export { ScriptedAgent, startScriptedAgent } from './agents/scripted-agent.js';
+export type { RecordedRequest, ScriptedAgentOptions } from './agents/scripted-agent.js';
 export { eventually } from './eventually.js';
 export type { EventuallyOptions } from './eventually.js';
 export { freePort } from './free-port.js';
