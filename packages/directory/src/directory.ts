@@ -57,7 +57,7 @@ export class Directory {
 
   #withTags(tags: readonly string[]): RegisteredAgent[] {
     const ids = new Set(tags.flatMap((tag) => [...(this.#byTag.get(tag) ?? [])]));
-    return [...ids].flatMap((id) => this.#agents.get(id) ?? []).sort((a, b) => a.ordinal - b.ordinal);
+    return [...ids].flatMap((id) => this.#agents.get(id) ?? []).toSorted((a, b) => a.ordinal - b.ordinal);
   }
 
   /** Applies the next event. @returns false, and changes nothing, when it is not the one after `revision`. */
@@ -72,12 +72,12 @@ export class Directory {
   /** Replaces everything by the state as of `revision`; listeners are told the differences. */
   replaceAll(agents: readonly RegisteredAgent[], revision: number): void {
     const coming = new Map(agents.map((agent) => [agent.record.agentId, agent]));
-    for (const agentId of [...this.#agents.keys()]) {
+    for (const agentId of this.#agents.keys()) {
       if (!coming.has(agentId)) this.#remove(agentId, 'deregistered');
     }
     const before = this.#agents;
     this.#agents = new Map();
-    for (const agent of [...agents].sort((a, b) => a.ordinal - b.ordinal)) {
+    for (const agent of agents.toSorted((a, b) => a.ordinal - b.ordinal)) {
       const known = before.get(agent.record.agentId);
       if (known?.revision === agent.revision) {
         this.#agents.set(agent.record.agentId, later(known, agent));

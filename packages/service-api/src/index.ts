@@ -1,5 +1,7 @@
 export { decodeBody, encodeBody } from './json-body.js';
-export { LivenessClient, serveLiveness } from './liveness-api.js';
+export { LivenessClient, serveBeatFlush, serveLiveness } from './liveness-api.js';
 export type { BeatBatch, HeartbeatReply, LivenessHandlers } from './liveness-api.js';
 export { RegistryClient, serveRegistry } from './registry-api.js';
 export type { CallOptions, ChangesChunk, RegistryHandlers } from './registry-api.js';
+export { groupBySize, publishEvents } from './replication.js';
+export type { ReplicaAck } from './replication.js';

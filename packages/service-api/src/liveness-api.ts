@@ -1,4 +1,4 @@
-import type { Bus, Subjects, Subscription } from '@patchbay/bus';
+import type { Bus, RequestOptions, Subjects, Subscription } from '@patchbay/bus';
 import { decodeBody, encodeBody } from './json-body.js';
 import type { CallOptions } from './registry-api.js';
 
@@ -34,13 +34,23 @@ export class LivenessClient {
   }
 
   async heartbeat(agentId: string, options: CallOptions = {}): Promise<HeartbeatReply> {
-    const reply = await this.#bus.request(this.#subjects.heartbeat, encodeBody({ agentId }), {
-      timeoutMs: options.timeoutMs ?? DEFAULT_TIMEOUT_MS,
-      ...(options.headers === undefined ? {} : { headers: options.headers }),
-      ...(options.signal === undefined ? {} : { signal: options.signal }),
-    });
+    const body = encodeBody({ agentId });
+    const reply = await this.#bus.request(this.#subjects.heartbeat, body, withDefaults(options));
     return decodeBody<HeartbeatReply>(reply.body);
   }
+
+  /** Asks one node to write the beats that it still holds; resolves when they are in the database. */
+  async flushBeats(nodeId: string, options: CallOptions = {}): Promise<void> {
+    await this.#bus.request(this.#subjects.flushBeats(nodeId), encodeBody({}), withDefaults(options));
+  }
+}
+
+/** Has `flush` called when somebody asks this node to write the beats it still holds; the caller drains it. */
+export function serveBeatFlush(bus: Bus, subjects: Subjects, nodeId: string, flush: () => Promise<void>): Subscription {
+  return bus.subscribe(subjects.flushBeats(nodeId), async (delivery) => {
+    await flush();
+    delivery.exchange?.reply(encodeBody({}));
+  });
 }
 
 /** Serves the liveness subject; the caller drains what is returned. */
@@ -55,4 +65,8 @@ export function serveLiveness(bus: Bus, subjects: Subjects, handlers: LivenessHa
       { queue: 'liveness' },
     ),
   ];
+}
+
+function withDefaults(options: CallOptions): RequestOptions {
+  return { ...options, timeoutMs: options.timeoutMs ?? DEFAULT_TIMEOUT_MS };
 }

@@ -1,5 +1,5 @@
 import { BusHeader } from '@patchbay/bus';
-import type { Bus, Delivery, Headers, Subjects, Subscription } from '@patchbay/bus';
+import type { Bus, Delivery, Headers, RequestOptions, Subjects, Subscription } from '@patchbay/bus';
 import type { Dialect, RegisteredAgent, RegistryEvent } from '@patchbay/agent-card';
 import { decodeBody, encodeBody } from './json-body.js';
 
@@ -30,7 +30,7 @@ export interface RegistryHandlers {
    */
   register(card: Uint8Array, context: { dialect: Dialect; delivery: Delivery }): Promise<RegisteredAgent>;
   /** @throws PatchbayError agent_not_found, store_unavailable */
-  deregister(agentId: string): Promise<void>;
+  deregister(agentId: string, context: { delivery: Delivery }): Promise<void>;
   /** The registry's own word on one agent; asked when a directory may lag. */
   lookup(agentId: string): Promise<RegisteredAgent | null>;
   /** What happened after `sinceRevision`: events, or a snapshot when they are pruned or too many. */
@@ -93,7 +93,7 @@ export function serveRegistry(bus: Bus, subjects: Subjects, handlers: RegistryHa
     bus.subscribe(
       subjects.registry('deregister'),
       async (delivery) => {
-        await handlers.deregister(decodeBody<{ agentId: string }>(delivery.body).agentId);
+        await handlers.deregister(decodeBody<{ agentId: string }>(delivery.body).agentId, { delivery });
         delivery.exchange?.reply(encodeBody({}));
       },
       queue,
@@ -118,10 +118,7 @@ export function serveRegistry(bus: Bus, subjects: Subjects, handlers: RegistryHa
   ];
 }
 
-function withDefaults(
-  options: CallOptions,
-  headers = options.headers,
-): { timeoutMs: number; headers?: Headers; signal?: AbortSignal } {
+function withDefaults(options: CallOptions, headers = options.headers): RequestOptions {
   return {
     timeoutMs: options.timeoutMs ?? DEFAULT_TIMEOUT_MS,
     ...(headers === undefined ? {} : { headers }),
