@@ -16,14 +16,15 @@ interface NodeFsModule {
 export class DurableNodeFs extends NodeFS {
   override async init(...[database, options]: Parameters<Init>): ReturnType<Init> {
     const { emscriptenOpts } = await super.init(database, options);
-    const addFsync = (module: unknown): void => {
-      (module as NodeFsModule).NODEFS.stream_ops.fsync = (stream) => {
-        fsyncSync(stream.nfd);
-        return 0;
-      };
-    };
     return { emscriptenOpts: { ...emscriptenOpts, preRun: [...preRunsOf(emscriptenOpts.preRun), addFsync] } };
   }
+}
+
+function addFsync(module: unknown): void {
+  (module as NodeFsModule).NODEFS.stream_ops.fsync = (stream) => {
+    fsyncSync(stream.nfd);
+    return 0;
+  };
 }
 
 function preRunsOf<T>(preRun: T | T[] | undefined): T[] {

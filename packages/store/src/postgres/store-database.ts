@@ -1,6 +1,6 @@
 import { Kysely, PostgresDialect, sql } from 'kysely';
 import type { Transaction } from 'kysely';
-import pg from 'pg';
+import { Pool, types } from 'pg';
 import type { PoolConfig } from 'pg';
 import type { StoreLog } from '../store-log.js';
 import { DeadlinePool } from './deadline-pool.js';
@@ -37,7 +37,7 @@ const INT8_OID = 20;
  */
 export class StoreDatabase {
   readonly #db: Kysely<StoreSchema>;
-  readonly #pool: pg.Pool;
+  readonly #pool: Pool;
   readonly #logger: StoreLog;
   readonly #serverTimeoutMs: number | undefined;
   readonly #listeners = new Set<(isUp: boolean) => void>();
@@ -48,7 +48,7 @@ export class StoreDatabase {
     const statementTimeoutMs = options.statementTimeoutMs ?? STATEMENT_TIMEOUT_MS;
     this.#logger = options.logger;
     this.#serverTimeoutMs = options.hasServerTimeouts ? statementTimeoutMs + SERVER_TIMEOUT_MARGIN_MS : undefined;
-    this.#pool = new pg.Pool({
+    this.#pool = new Pool({
       connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
       application_name: 'patchbay',
       keepAlive: true,
@@ -161,7 +161,7 @@ export class StoreDatabase {
 }
 
 /** Revisions are `bigint`, which pg hands over as text; 2^53 of them are enough for a number. */
-function typeParser(oid: number, format?: 'text' | 'binary'): (value: string) => unknown {
+function typeParser(oid: number): (value: string) => unknown {
   if (oid === INT8_OID) return Number;
-  return pg.types.getTypeParser(oid, format as 'text') as (value: string) => unknown;
+  return types.getTypeParser(oid);
 }
