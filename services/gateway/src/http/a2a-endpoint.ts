@@ -1,0 +1,230 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { isStreamingMethod, methodLabel, readJsonRpcRequest } from '@patchbay/a2a';
+import { AGENT_ID_PATTERN, AGENT_ID_RULE, asPatchbayError, newCallId, PatchbayError } from '@patchbay/core';
+import type { ErrorCode } from '@patchbay/core';
+import { wordError, statusOf } from './call-error.js';
+import { callHeaders, countHops, MAX_HOPS } from './call-headers.js';
+import { explainContentType, isJsonContentType } from './content-type.js';
+import { DispatcherRetry } from './dispatcher-retry.js';
+import type { HttpFrontOptions } from './front-options.js';
+import { InboundCall } from './inbound-call.js';
+import { KEEPALIVE_RULE, readKeepaliveQuery } from './keepalive.js';
+import type { ReplyWriter } from './reply-writer.js';
+import { readRequestBody } from './request-body.js';
+import { SseWriter } from './sse-writer.js';
+import { StreamCaller } from './stream-call.js';
+import { relayedHeaders, UnaryCaller } from './unary-call.js';
+
+const NO_BODY = new Uint8Array(0);
+const POST_ROUTE = '/a2a/{agent_id}';
+const STREAM_ROUTE = '/a2a/{agent_id}/stream';
+
+/** What of a request is left when it passed the checks. */
+interface CheckedRequest {
+  readonly body: Uint8Array;
+  readonly method: string;
+  /** Time that the caller asks for, in milliseconds. */
+  readonly timeoutMs: number | undefined;
+}
+
+/**
+ * `/a2a/{agent_id}`: checks a JSON-RPC call, hands it to dispatch, and writes what comes back. Works on Node's own
+ * request and response: this is the hot path, and half of it are streams.
+ */
+export class A2aEndpoint {
+  readonly #options: HttpFrontOptions;
+  readonly #replies: ReplyWriter;
+  readonly #unary: UnaryCaller;
+  readonly #streams: StreamCaller;
+
+  constructor(options: HttpFrontOptions, replies: ReplyWriter) {
+    this.#options = options;
+    this.#replies = replies;
+    const retry = new DispatcherRetry(options);
+    this.#unary = new UnaryCaller({ ...options, retry });
+    this.#streams = new StreamCaller({ ...options, retry });
+  }
+
+  /** `POST /a2a/{agent_id}`. Never rejects. @param agentId as it stands in the path, not percent-decoded */
+  async post(request: IncomingMessage, response: ServerResponse, agentId: string): Promise<void> {
+    const call = new InboundCall(request, response, agentId, POST_ROUTE);
+    await this.#finish(call, async () => {
+      if (!isJsonContentType(request.headers['content-type'])) {
+        throw new PatchbayError('parse_error', explainContentType(request.headers['content-type']));
+      }
+      const body = await readRequestBody(request, this.#options.settings.maxRequestBytes);
+      if (body.kind === 'aborted') return;
+      if (body.kind === 'too_large') {
+        throw new PatchbayError('request_too_large', `over ${this.#options.settings.maxRequestBytes} bytes`);
+      }
+      const parsed = readJsonRpcRequest(body.bytes);
+      call.idJson = parsed.idJson;
+      if (!parsed.ok) throw new PatchbayError(parsed.code, parsed.detail);
+      this.#checkTarget(call);
+      const checked = { body: body.bytes, method: parsed.method, timeoutMs: parsed.timeoutMs };
+      await (isStreamingMethod(parsed.method) ? this.#stream(call, checked) : this.#answer(call, checked));
+    });
+  }
+
+  /** `GET /a2a/{agent_id}/stream`: a `message/stream` without a message. Never rejects. */
+  async getStream(request: IncomingMessage, response: ServerResponse, agentId: string): Promise<void> {
+    const call = new InboundCall(request, response, agentId, STREAM_ROUTE);
+    await this.#finish(call, async () => {
+      this.#checkTarget(call);
+      const id = newCallId();
+      const body = Buffer.from(`{"jsonrpc":"2.0","id":"${id}","method":"message/stream","params":{}}`);
+      await this.#stream(call, { body, method: 'message/stream', timeoutMs: undefined });
+    });
+  }
+
+  /** Runs a call and answers what it throws. */
+  async #finish(call: InboundCall, run: () => Promise<void>): Promise<void> {
+    try {
+      await run();
+    } catch (error) {
+      this.#fail(call, error);
+    } finally {
+      call.span.end();
+    }
+  }
+
+  #checkTarget(call: InboundCall): void {
+    if (!AGENT_ID_PATTERN.test(call.agentId)) {
+      throw new PatchbayError('invalid_argument', `agent id must be ${AGENT_ID_RULE}; got ${shown(call.agentId)}`);
+    }
+    if (!call.isVersionSupported) {
+      const asked = shown(String(call.request.headers['a2a-version']));
+      throw new PatchbayError('version_not_supported', `A2A-Version ${asked}; send 1.0 or 0.3`);
+    }
+    if (countHops(call.request.headers) > MAX_HOPS) {
+      const loop = `the call went through ${MAX_HOPS} gateways; an agent's url leads back to a gateway`;
+      throw new PatchbayError('agent_unreachable', loop);
+    }
+  }
+
+  async #answer(call: InboundCall, checked: CheckedRequest): Promise<void> {
+    const isNotification = call.idJson === undefined;
+    try {
+      const reply = await this.#unary.call({ ...this.#outbound(call, checked), signal: call.signal() });
+      this.#count(call, checked.method);
+      this.#options.metrics.recordCall('unary', performance.now() - call.startedMs);
+      this.#replies.write(call.response, {
+        status: isNotification ? 202 : 200,
+        traceId: call.traceId,
+        body: isNotification ? NO_BODY : reply.body,
+        headers: relayedHeaders(reply.headers),
+      });
+    } catch (error) {
+      this.#count(call, checked.method, error);
+      if (!isNotification) throw error;
+      // A notification has no answer, not even an error (JSON-RPC 2.0 section 4.1).
+      this.#note(call, error);
+      this.#replies.write(call.response, { status: 202, traceId: call.traceId, body: NO_BODY });
+    }
+  }
+
+  async #stream(call: InboundCall, checked: CheckedRequest): Promise<void> {
+    const { settings, readiness, metrics } = this.#options;
+    const asked = readKeepaliveQuery(call.request.url ?? '');
+    if (asked === 'invalid') throw new PatchbayError('invalid_argument', KEEPALIVE_RULE);
+    const usualMs = settings.keepaliveSeconds * 1000;
+    const keepaliveMs = asked ?? usualMs;
+    let closeGauge: (() => void) | undefined;
+    const writer = new SseWriter(call.response, {
+      traceId: call.traceId,
+      stalledMs: settings.streamIdleSeconds * 1000,
+      isDraining: () => readiness.isDraining,
+    });
+    const signal = call.signal();
+    signal.addEventListener('abort', () => closeGauge?.());
+    try {
+      const outcome = await this.#streams.run(
+        {
+          ...this.#outbound(call, checked),
+          signal,
+          writer,
+          wording: call.wording,
+          keepaliveMs,
+          holdMs: keepaliveMs || usualMs || DEFAULT_HOLD_MS,
+          isKubemqCaller: checked.method === 'message/stream' && call.version === undefined,
+        },
+        (error) => {
+          const isCounted = this.#count(call, checked.method, error);
+          if (error === undefined && isCounted && !signal.aborted) closeGauge = metrics.openStream(call.agentId);
+        },
+      );
+      if (outcome.kind === 'failed') throw outcome.error;
+      if (outcome.kind === 'streamed' && outcome.error !== undefined) this.#note(call, outcome.error);
+      if (outcome.kind === 'whole') {
+        this.#replies.write(call.response, {
+          status: 200,
+          traceId: call.traceId,
+          body: outcome.reply.body,
+          headers: relayedHeaders(outcome.reply.headers),
+        });
+      }
+    } finally {
+      closeGauge?.();
+      metrics.recordCall('stream', performance.now() - call.startedMs);
+    }
+  }
+
+  #outbound(
+    call: InboundCall,
+    { body, timeoutMs }: CheckedRequest,
+  ): { agentId: string; body: Uint8Array; headers: Record<string, string>; timeoutMs: number } {
+    const { defaultTimeoutSeconds, maxTimeoutSeconds } = this.#options.settings;
+    return {
+      agentId: call.agentId,
+      body,
+      headers: callHeaders(call.request.headers, call.span.context, countHops(call.request.headers)),
+      timeoutMs: Math.min(timeoutMs ?? defaultTimeoutSeconds * 1000, maxTimeoutSeconds * 1000),
+    };
+  }
+
+  /** Counts a call to a registered agent, before its answer goes out. @returns whether it was counted */
+  #count(call: InboundCall, method: string, error?: unknown): boolean {
+    // Ids that are not registered get no series: anybody could make up any number of them.
+    const isRegistered =
+      this.#options.directory.get(call.agentId) !== undefined ||
+      error === undefined ||
+      (error instanceof PatchbayError && COUNTED_WITHOUT_DIRECTORY.has(error.code));
+    if (isRegistered) this.#options.metrics.countRequest(call.agentId, methodLabel(method));
+    return isRegistered;
+  }
+
+  #fail(call: InboundCall, error: unknown): void {
+    const { code, body } = wordError(error, call.wording);
+    this.#note(call, error);
+    const hasVersion = call.request.headers['a2a-version'] !== undefined;
+    this.#replies.write(call.response, { status: statusOf(code, hasVersion), traceId: call.traceId, body });
+  }
+
+  /** Leaves an error in metrics, trace and, when it is our own fault, in the log. */
+  #note(call: InboundCall, error: unknown): void {
+    const { code, message } = asPatchbayError(error);
+    if (code === 'cancelled' && call.response.destroyed) return;
+    this.#options.metrics.countError(code);
+    call.span.fail(code, message);
+    if (code === 'internal') {
+      this.#options.logger.error({ err: error, trace_id: call.traceId, agent_id: call.agentId }, 'a call failed');
+    }
+  }
+}
+
+/** Headers of a stream wait so long for its first event when nothing else says how long. */
+const DEFAULT_HOLD_MS = 30_000;
+
+/** Codes that only the dispatch of an existing agent can have given. */
+const COUNTED_WITHOUT_DIRECTORY: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
+  'agent_unreachable',
+  'agent_http_error',
+  'agent_bad_reply',
+  'response_too_large',
+  'concurrency_exceeded',
+]);
+
+/** What a client sent, fit for a message: bounded and on one line. */
+function shown(text: string): string {
+  return JSON.stringify(text.length > 140 ? `${text.slice(0, 140)}…` : text);
+}

@@ -1,0 +1,33 @@
+import type { FastifyInstance, HTTPMethods } from 'fastify';
+import type { A2aEndpoint } from './a2a-endpoint.js';
+import { allowOnly } from './method-not-allowed.js';
+import { pathSegment } from './path-segment.js';
+
+const POST_ONLY: readonly HTTPMethods[] = ['POST'];
+
+/** `/a2a/{id}` and `/a2a/{id}/stream`, answered by the endpoint itself: Fastify only finds the route. */
+export function a2aRoutes(app: FastifyInstance, endpoint: A2aEndpoint): void {
+  // Hijacked before Fastify looks at the body: it would answer a wrong content type in its own words.
+  app.post('/a2a/:id', {
+    onRequest: (request, reply) => {
+      reply.hijack();
+      void endpoint.post(request.raw, reply.raw, pathSegment(request.raw.url ?? '', 2));
+    },
+    handler: hijacked,
+  });
+  app.get('/a2a/:id/stream', {
+    exposeHeadRoute: false,
+    onRequest: (request, reply) => {
+      reply.hijack();
+      void endpoint.getStream(request.raw, reply.raw, pathSegment(request.raw.url ?? '', 2));
+    },
+    handler: hijacked,
+  });
+  allowOnly(app, '/a2a/:id', POST_ONLY);
+  allowOnly(app, '/a2a/:id/stream', ['GET']);
+}
+
+/** Never reached: the request was taken over before. */
+function hijacked(): never {
+  throw new Error('the request should have been answered by its onRequest hook');
+}

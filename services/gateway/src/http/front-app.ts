@@ -1,0 +1,91 @@
+import type { ServerResponse } from 'node:http';
+import { fastify } from 'fastify';
+import type { FastifyInstance } from 'fastify';
+import { asPatchbayError, PatchbayError } from '@patchbay/core';
+import { traceIdOf } from '@patchbay/telemetry';
+import { A2aEndpoint } from './a2a-endpoint.js';
+import { a2aRoutes } from './a2a-routes.js';
+import { agentCardRoute, platformCardRoute } from './card-routes.js';
+import type { HttpFrontOptions, HttpPatience } from './front-options.js';
+import { healthRoutes } from './health-routes.js';
+import { createHttpServer } from './http-server.js';
+import { pathSegment } from './path-segment.js';
+import { describeRegistryError } from './registry-error.js';
+import { registryRoutes } from './registry-routes.js';
+import { guardReply, ReplyWriter } from './reply-writer.js';
+import { addTraceHook, traceOf } from './trace-hook.js';
+
+/** No part of a path is too long for the router: ids are checked by their own rule, with their own words. */
+const MAX_PARAM_LENGTH = 100_000;
+
+/** Builds everything between a request and an answer; listens nowhere. */
+export async function buildFrontApp(
+  options: HttpFrontOptions,
+  patience: HttpPatience,
+  ownUrl: () => string,
+): Promise<FastifyInstance> {
+  const { settings, readiness, logger } = options;
+  const replies = new ReplyWriter({ ...patience, isDraining: () => readiness.isDraining });
+  const endpoint = new A2aEndpoint(options, replies);
+
+  const app = fastify({
+    // The front listens itself, on several addresses; this one only hands over Fastify's request handler.
+    serverFactory: (handler) => createHttpServer(handler, patience),
+    trustProxy: settings.trustProxy.length === 0 ? false : [...settings.trustProxy],
+    routerOptions: { maxParamLength: MAX_PARAM_LENGTH },
+    frameworkErrors: (error, request, reply) => {
+      // The only one that is left: a path with a broken percent escape.
+      const { url = '' } = request.raw;
+      reply.hijack();
+      if (settings.a2aEnabled && request.raw.method === 'POST' && /^\/a2a\/[^/]*$/.test(url.split('?', 1)[0] ?? '')) {
+        void endpoint.post(request.raw, reply.raw, pathSegment(url, 2));
+        return;
+      }
+      const body = Buffer.from(JSON.stringify({ error: error.message }));
+      replies.write(reply.raw, { status: 400, traceId: traceIdOf(traceOf(request)), body });
+    },
+  });
+
+  addTraceHook(app);
+  app.addHook('onRequest', (_request, reply, done) => {
+    guardWhenEnded(reply.raw, patience.stalledReplyMs);
+    if (readiness.isDraining) void reply.header('connection', 'close');
+    done();
+  });
+  app.setNotFoundHandler(async (request, reply) =>
+    reply.code(404).send({ error: `nothing is served at ${request.method} ${shown(request.raw.url ?? '')}` }),
+  );
+  app.setErrorHandler(async (error, _request, reply) => {
+    const { code, status, body } = describeRegistryError(translateFastifyError(error, settings.maxCardBytes));
+    if (code === 'internal') logger.error({ err: error }, 'a request failed');
+    return reply.code(status).send(body);
+  });
+
+  healthRoutes(app, options);
+  platformCardRoute(app, options, ownUrl);
+  if (settings.a2aEnabled) {
+    await app.register(async (scope) => registryRoutes(scope, options));
+    a2aRoutes(app, endpoint);
+    agentCardRoute(app, options, ownUrl);
+  }
+  await app.ready();
+  return app;
+}
+
+/** Fastify's errors about a request, in our vocabulary; everything else as it is. */
+function translateFastifyError(error: unknown, maxCardBytes: number): unknown {
+  if (error instanceof PatchbayError || !(error instanceof Error) || !('statusCode' in error)) return error;
+  const { statusCode, message } = error;
+  if (statusCode === 413) return new PatchbayError('request_too_large', `the body is over ${maxCardBytes} bytes`);
+  const isClients = typeof statusCode === 'number' && statusCode < 500;
+  return isClients ? new PatchbayError('invalid_argument', message, { cause: error }) : asPatchbayError(error);
+}
+
+/** A large answer that the client does not take must not stay for ever. */
+function guardWhenEnded(response: ServerResponse, stalledMs: number): void {
+  response.once('prefinish', () => guardReply(response, stalledMs));
+}
+
+function shown(url: string): string {
+  return url.length > 200 ? `${url.slice(0, 200)}…` : url;
+}
