@@ -215,7 +215,7 @@ export class StreamForwarder implements ResponseReader {
       this.#idleTimer?.refresh();
       return;
     }
-    const seconds = Math.round(this.#limits.idleMs / 1000);
+    const seconds = this.#limits.idleMs / 1000;
     this.#call.fail({ code: 'deadline_exceeded', detail: `agent silent for ${seconds} s` });
   };
 }
