@@ -25,8 +25,8 @@ class SlotHead extends WheelEntry {
 /**
  * Deadlines of many calls on one timer. Hot path: adding and removing relink a list and allocate nothing.
  *
- * Entries are due up to 10 ms late and never early. The timer runs only while there are entries, and does not keep
- * the process alive.
+ * Entries are due up to 10 ms late and never early. The timer runs only while there are entries; it keeps the process
+ * alive, so that a program which waits for an answer does not end without one.
  */
 export class DeadlineWheel {
   readonly #clock: Clock;
@@ -91,7 +91,6 @@ export class DeadlineWheel {
     this.#timer = setInterval(() => {
       this.#tick();
     }, TICK_MS);
-    this.#timer.unref();
   }
 
   #tick(): void {
