@@ -20,8 +20,9 @@ export class QueueGroup<T> {
 
   /** The member whose turn it is. */
   next(): T | undefined {
-    if (this.#turn >= this.members.length) this.#turn = 0;
-    return this.members[this.#turn++];
+    const turn = this.#turn % this.members.length;
+    this.#turn = turn + 1;
+    return this.members[turn];
   }
 }
 
@@ -194,7 +195,7 @@ function merge<T extends IndexedSubscriber>(entries: readonly Entry<T>[]): Subje
 function groupNamed<T>(groups: QueueGroup<T>[], name: string): QueueGroup<T> {
   let group = groups.find((candidate) => candidate.name === name);
   // A random first turn, so that groups which are merged anew for each message are fair too.
-  if (group === undefined) groups.push((group = new QueueGroup<T>(name, Math.floor(Math.random() * 16))));
+  if (group === undefined) groups.push((group = new QueueGroup<T>(name, Math.floor(Math.random() * 0x1_0000))));
   return group;
 }
 
