@@ -36,8 +36,14 @@ export function describeFailure(error: unknown, stage: RequestStage): AgentFailu
   if (code === 'UND_ERR_INVALID_ARG') return { code: 'internal', detail: 'the request could not be built' };
   if (stage === 'connecting') return { code: 'agent_unreachable', detail: connectWords(code) };
   if (code === 'UND_ERR_HEADERS_OVERFLOW') return { code: 'agent_bad_reply', detail: 'response headers too large' };
-  if (stage === 'waiting') return { code: 'agent_bad_reply', detail: waitingWords(code) };
-  return { code: 'stream_broken', detail: readingWords(code) };
+  // The parser's errors have a name but, in undici 7, not always a code.
+  const isParserError = error instanceof Error && error.name === 'HTTPParserError';
+  if (stage === 'waiting') {
+    const detail = isParserError ? 'not an HTTP/1.1 response' : 'connection closed before the reply';
+    return { code: 'agent_bad_reply', detail };
+  }
+  const detail = isParserError ? 'the reply is cut off or not valid HTTP/1.1' : readingWords(code);
+  return { code: 'stream_broken', detail };
 }
 
 function connectWords(code: string): string {
@@ -52,16 +58,9 @@ function connectWords(code: string): string {
   return code === '' ? 'connection failed' : `connection failed (${code})`;
 }
 
-function waitingWords(code: string): string {
-  if (code.startsWith('HPE_')) return `not an HTTP/1.1 response (${code})`;
-  return 'connection closed before the reply';
-}
-
 function readingWords(code: string): string {
   if (code === 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH') return 'the reply does not have the length its header says';
-  if (code === 'HPE_INVALID_EOF_STATE') return 'connection closed before the end of the reply';
-  if (code.startsWith('HPE_')) return `the reply is not valid HTTP/1.1 (${code})`;
-  return 'connection reset before the end of the reply';
+  return 'connection closed before the end of the reply';
 }
 
 function codeOf(error: unknown): string {

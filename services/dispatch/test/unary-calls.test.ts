@@ -190,7 +190,7 @@ describe('a unary call that fails', () => {
 
   test.each([
     ['before the reply', 'before-reply', 'connection closed before the reply'],
-    ['in the middle of it', 'mid-reply', 'connection reset before the end of the reply'],
+    ['in the middle of it', 'mid-reply', 'connection closed before the end of the reply'],
   ] as const)('when the connection is reset %s; the call is made once', async (_, when, words) => {
     await using world = await rigWith({ kind: 'dying', when });
     const error = await world.rig.refusal('echo-01', request('message/send'));
