@@ -1,5 +1,5 @@
 import { DeadlineExceededError, NoRespondersError, RemoteError } from '@patchbay/bus';
-import type { Exchange } from '@patchbay/bus';
+import type { Delivery, Exchange } from '@patchbay/bus';
 import { PatchbayError } from '@patchbay/core';
 import { eventually } from '@patchbay/testkit';
 import { describe, expect, it } from 'vitest';
@@ -201,8 +201,12 @@ export function callContract(adapter: BusAdapter): void {
     it('shares calls between the members of a queue group and answers from wildcards', async () => {
       await using pair = await adapter.createPair();
       const counts = { left: 0, right: 0 };
-      pair.responder.subscribe('c.shared.*', (delivery) => void (counts.left++, echo(delivery)), { queue: 'q' });
-      await serve(pair, 'c.shared.>', (delivery) => void (counts.right++, echo(delivery)));
+      const count = (side: 'left' | 'right') => (delivery: Delivery) => {
+        counts[side]++;
+        echo(delivery);
+      };
+      pair.responder.subscribe('c.shared.*', count('left'), { queue: 'q' });
+      await serve(pair, 'c.shared.>', count('right'));
       for (let index = 0; index < 200; index++) await pair.caller.request('c.shared.x', NOTHING, { timeoutMs: 5_000 });
       expect(counts.left + counts.right).toBe(200);
       expect(Math.min(counts.left, counts.right)).toBeGreaterThan(50);

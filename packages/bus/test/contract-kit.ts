@@ -44,9 +44,10 @@ export function exchangeOf(delivery: Delivery): NonNullable<Delivery['exchange']
   return delivery.exchange;
 }
 
-export const echo: Handler = (delivery) => {
+/** A handler that answers with what it got. */
+export function echo(delivery: Delivery): void {
   exchangeOf(delivery).reply(delivery.body, delivery.headers);
-};
+}
 
 export function header(message: { readonly headers: Headers }, name: string): string | undefined {
   return message.headers[name];

@@ -1,35 +1,36 @@
-import type { Exchange, Subscription } from '@patchbay/bus';
+import type { Delivery, Exchange, Subscription } from '@patchbay/bus';
 import { NoRespondersError } from '@patchbay/bus';
 import { eventually } from '@patchbay/testkit';
 import { describe, expect, it } from 'vitest';
 import type { BusAdapter } from './bus-adapter.js';
 import { echo, errorOf, exchangeOf, isIdle, NOTHING, pass, readAll, serve, text } from './contract-kit.js';
 
+async function slowEcho(delivery: Delivery): Promise<void> {
+  await pass(1);
+  echo(delivery);
+}
+
 /** Leaving without losing anything. */
 export function drainContract(adapter: BusAdapter): void {
   describe(`${adapter.name}: drain`, () => {
     it('loses nothing in 40 rounds of a member that leaves under load', async () => {
       await using pair = await adapter.createPair();
-      const handler = async (delivery: Parameters<typeof echo>[0]): Promise<void> => {
-        await pass(1);
-        await echo(delivery);
-      };
-      await serve(pair, 'd.load', handler);
-      let running = true;
+      await serve(pair, 'd.load', slowEcho);
+      const stop = new AbortController();
       let answered = 0;
       const load = Array.from({ length: 20 }, async () => {
-        while (running) {
+        while (!stop.signal.aborted) {
           await pair.caller.request('d.load', text('x'), { timeoutMs: 5_000 });
           answered++;
         }
       });
       for (let round = 0; round < 40; round++) {
-        const member = await serve(pair, 'd.load', handler);
+        const member = await serve(pair, 'd.load', slowEcho);
         const before = answered;
         await eventually(() => answered > before + 20);
         await member.drain();
       }
-      running = false;
+      stop.abort();
       await Promise.all(load);
       await eventually(() => isIdle(pair));
     });
@@ -77,7 +78,10 @@ export function drainContract(adapter: BusAdapter): void {
     it('takes no new messages', async () => {
       await using pair = await adapter.createPair();
       let calls = 0;
-      const subscription = await serve(pair, 'd.gone', (delivery) => void (calls++, echo(delivery)));
+      const subscription = await serve(pair, 'd.gone', (delivery) => {
+        calls++;
+        echo(delivery);
+      });
       await pair.caller.request('d.gone', NOTHING, { timeoutMs: 5_000 });
       await subscription.drain();
       await eventually(async () => {

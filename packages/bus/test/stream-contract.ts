@@ -168,7 +168,7 @@ export function streamContract(adapter: BusAdapter): void {
       expect(other).toHaveLength(100);
       expect(performance.now() - begin).toBeLessThan(2_000);
       expect(written).toBeLessThan(100 * 9);
-      await Promise.all(stuck.map((parts) => parts.return?.()));
+      await Promise.all(stuck.map(async (parts) => parts.return?.()));
       await eventually(() => isIdle(pair));
     });
 
