@@ -148,6 +148,10 @@ describe('loadConfig', () => {
     ]);
   });
 
+  it('names the setting of which only the end is missing', () => {
+    expect(problemsOf({ PATCHBAY_AGENT_TTL: '5' })[0]).toContain('did you mean PATCHBAY_AGENT_TTL_SECONDS?');
+  });
+
   it('compares settings with each other', () => {
     expect(problemsOf({ PATCHBAY_DEFAULT_TIMEOUT_SECONDS: '60', PATCHBAY_MAX_TIMEOUT_SECONDS: '50' })).toHaveLength(1);
     expect(problemsOf({ PATCHBAY_HTTP_PORT: '8000', PATCHBAY_METRICS_PORT: '8000' })).toHaveLength(1);

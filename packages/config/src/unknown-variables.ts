@@ -30,5 +30,10 @@ export function unknownVariables(
     .filter((variable) => variable.startsWith('PATCHBAY_') && !names.has(variable))
     .filter((variable) => !isInjected(variable, env[variable] ?? '', false))
     .toSorted()
-    .map((variable) => `${variable} is not a setting; did you mean ${closest(variable, [...known])}?`);
+    .map((variable) => `${variable} is not a setting; did you mean ${nearest(variable, known)}?`);
+}
+
+/** A name of which only the end is missing (`…_TTL` for `…_TTL_SECONDS`) is nearer than its distance says. */
+function nearest(variable: string, known: readonly string[]): string {
+  return known.find((name) => name.startsWith(`${variable}_`)) ?? closest(variable, [...known]);
 }
