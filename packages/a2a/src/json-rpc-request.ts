@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { inspectJson } from '@patchbay/core';
+import { topLevelScalar } from './top-level-scalar.js';
 
 /** What the gateway needs to know of a JSON-RPC request; the body itself travels on untouched. */
 export type JsonRpcRequest =
@@ -22,7 +23,8 @@ export type JsonRpcRequest =
 /** Deepest nesting of a call's JSON. Agents' parsers recurse; no real message comes near. */
 export const MAX_CALL_DEPTH = 256;
 
-const decoder = new TextDecoder();
+// A byte order mark stays and makes the text no JSON: it would go on to the agent, whose parser may refuse it.
+const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 
 /**
  * Checks a JSON-RPC 2.0 request and takes out what routing needs. Hot path: the only parse of a call's body.
@@ -34,9 +36,10 @@ export function readJsonRpcRequest(body: Uint8Array): JsonRpcRequest {
   if (shape.depth > MAX_CALL_DEPTH) {
     return refuse('parse_error', 'null', `invalid JSON: nested deeper than ${MAX_CALL_DEPTH} levels`);
   }
+  const text = decoder.decode(body);
   let request: unknown;
   try {
-    request = JSON.parse(decoder.decode(body));
+    request = JSON.parse(text);
   } catch {
     return refuse('parse_error', 'null', 'invalid JSON');
   }
@@ -48,13 +51,19 @@ export function readJsonRpcRequest(body: Uint8Array): JsonRpcRequest {
   const { id } = request;
   const hasLegalId = id === undefined || id === null || typeof id === 'string' || typeof id === 'number';
   if (!hasLegalId) return refuse('invalid_argument', 'null', 'id is not a string, a number or null');
-  const idJson = id === undefined ? undefined : JSON.stringify(id);
+  const idJson = id === undefined ? undefined : writeId(id, text);
   if (request['jsonrpc'] !== '2.0') return refuse('invalid_argument', idJson ?? 'null', 'invalid jsonrpc version');
   const { method } = request;
   if (typeof method !== 'string' || method === '') {
     return refuse('invalid_argument', idJson ?? 'null', 'missing method field');
   }
   return { ok: true, idJson, method, timeoutMs: readTimeoutMs(request['params']) };
+}
+
+/** The id as it is to be echoed. A number that JavaScript cannot hold exactly is taken from the text. */
+function writeId(id: string | number | null, text: string): string {
+  const isExact = typeof id !== 'number' || (Number.isSafeInteger(id) && !Object.is(id, -0));
+  return isExact ? JSON.stringify(id) : (topLevelScalar(text, 'id') ?? JSON.stringify(id));
 }
 
 /** The caller's own time limit: seconds, fractions honoured; anything that is not a number over 0 counts as absent. */

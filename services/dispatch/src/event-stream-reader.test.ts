@@ -1,4 +1,4 @@
-import fc from 'fast-check';
+import { array, assert, constantFrom, nat, property, string } from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { AgentFailure } from './agent-failure.js';
 import { EventStreamReader } from './event-stream-reader.js';
@@ -60,12 +60,12 @@ describe('an event stream', () => {
   });
 
   test('is the same cut anywhere, for any text', () => {
-    const lines = fc.array(fc.string({ unit: 'grapheme' }).filter((text) => !/[\r\n\0\ufeff]/.test(text)));
-    fc.assert(
-      fc.property(lines, fc.constantFrom('\n', '\r\n', '\r'), fc.array(fc.nat(400)), (texts, lineEnd, at) => {
+    const lines = array(string({ unit: 'grapheme' }).filter((text) => !/[\r\n\0\ufeff]/.test(text)));
+    assert(
+      property(lines, constantFrom('\n', '\r\n', '\r'), array(nat(400)), (texts, lineEnd, at) => {
         const events = texts.map((text) => JSON.stringify([null, null, text]));
         const bytes = Buffer.from(texts.map((text) => `data: ${text}${lineEnd}${lineEnd}`).join(''));
-        const ends = [...at.filter((end) => end < bytes.length).sort((a, b) => a - b), bytes.length];
+        const ends = [...at.filter((end) => end < bytes.length).toSorted((a, b) => a - b), bytes.length];
         const chunks = ends.map((end, index) => bytes.subarray(ends[index - 1] ?? 0, end));
         expect(read(chunks)).toEqual({ events });
       }),
