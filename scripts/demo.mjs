@@ -6,6 +6,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { Readable } from 'node:stream';
 import { ensureBuilt } from './lib/build.mjs';
 import { ensureInstalled } from './lib/install.mjs';
 import { requireNode } from './lib/node-version.mjs';
@@ -28,10 +29,13 @@ try {
   await beat('echo-agent');
   await call('echo-agent', 'hello, patchbay');
   await stream('streaming-agent');
-} finally {
-  for (const cleanup of cleanups.toReversed()) await cleanup();
+  process.exitCode = 0;
+} catch (error) {
+  console.error(`demo: ${error.message}`);
+  process.exitCode = 1;
 }
-say('done: both agents have deregistered and left');
+for (const cleanup of cleanups.toReversed()) await cleanup();
+if (process.exitCode === 0) say('done: both agents have deregistered and left');
 
 /** Uses the gateway that runs, or starts one that leaves nothing behind. */
 async function findGateway() {
@@ -88,7 +92,7 @@ async function stream(agentId) {
   say(`POST /a2a/${agentId}  message/stream`);
   const response = await post(`/a2a/${agentId}`, rpc('message/stream', 'count'));
   let events = 0;
-  for await (const line of createInterface(response.body.pipeThrough(new TextDecoderStream()))) {
+  for await (const line of createInterface(Readable.fromWeb(response.body))) {
     if (!line.startsWith('data: ')) continue;
     const { result, error } = JSON.parse(line.slice('data: '.length));
     if (error !== undefined) throw new Error(`the stream broke: ${error.message}`);
