@@ -62,7 +62,7 @@ export class Call {
     this.#exchange.signal.addEventListener('abort', this.#cancel, { once: true });
     const leftMs = this.#exchange.deadlineMs - this.#startedMs;
     if (leftMs <= 0) return this.#expire();
-    this.#timer = setTimeout(this.#expire, Math.min(leftMs, MAX_TIMER_MS));
+    this.#timer = setTimeout(this.#expire, Math.min(leftMs - HEAD_START_MS, MAX_TIMER_MS));
     return undefined;
   }
 
@@ -151,5 +151,10 @@ export class Call {
   }
 }
 
+/**
+ * How long before the caller's own clock the deadline strikes here, so that it is this side that words the error, and
+ * the slot is free when the caller hears of it.
+ */
+const HEAD_START_MS = 1;
 /** Longest delay a timer of Node takes; longer ones would fire at once. */
 const MAX_TIMER_MS = 0x7fff_ffff;
