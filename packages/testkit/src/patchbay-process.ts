@@ -98,6 +98,16 @@ export class PatchbayProcess implements AsyncDisposable {
     return this.#exited;
   }
 
+  /** SIGSTOP: its connections stay open and nothing answers. */
+  pause(): void {
+    this.child.kill('SIGSTOP');
+  }
+
+  /** SIGCONT. */
+  resume(): void {
+    this.child.kill('SIGCONT');
+  }
+
   /** Sends a signal (default SIGTERM), waits for the end, and removes the folder of data if it is ours. */
   async stop(signal: NodeJS.Signals = 'SIGTERM'): Promise<number | null> {
     if (this.child.exitCode === null && this.child.signalCode === null) this.child.kill(signal);

@@ -1,0 +1,102 @@
+import { startNatsCluster } from './nats-cluster.js';
+import type { NatsCluster } from './nats-cluster.js';
+import { NatsServer } from './nats-server.js';
+import { PatchbayProcess } from './patchbay-process.js';
+import { PostgresServer, startPostgres } from './postgres.js';
+
+/** What a cluster is made of. */
+export interface PatchbayClusterOptions {
+  /** Nodes of Patchbay. Default 3. */
+  readonly nodes?: number;
+  /** nats-servers; more than one route to each other. Default 3. */
+  readonly natsServers?: number;
+  /** Settings of every node. */
+  readonly env?: Readonly<Record<string, string>>;
+  /** Further settings of the node with that index. */
+  readonly envOf?: (index: number) => Readonly<Record<string, string>>;
+}
+
+/** Three nodes, three nats-servers and one Postgres, all real processes that can be hurt one by one. */
+export class PatchbayCluster implements AsyncDisposable {
+  readonly nodes: PatchbayProcess[];
+  readonly nats: readonly NatsServer[];
+  readonly postgres: PostgresServer;
+  readonly databaseUrl: string;
+  readonly #options: PatchbayClusterOptions;
+  readonly #close: () => Promise<void>;
+
+  private constructor(parts: {
+    nats: readonly NatsServer[];
+    postgres: PostgresServer;
+    databaseUrl: string;
+    options: PatchbayClusterOptions;
+    close: () => Promise<void>;
+  }) {
+    this.nodes = [];
+    this.nats = parts.nats;
+    this.postgres = parts.postgres;
+    this.databaseUrl = parts.databaseUrl;
+    this.#options = parts.options;
+    this.#close = parts.close;
+  }
+
+  /** Starts everything; resolves when every node is ready. */
+  static async start(options: PatchbayClusterOptions = {}): Promise<PatchbayCluster> {
+    const size = options.natsServers ?? 3;
+    const [nats, postgres] = await Promise.all([
+      size === 1 ? NatsServer.start().then((server) => single(server)) : startNatsCluster(size),
+      startPostgres(),
+    ]);
+    const cluster = new PatchbayCluster({
+      nats: nats.servers,
+      postgres,
+      databaseUrl: await postgres.createDatabase(),
+      options,
+      close: async () => {
+        await Promise.all([nats.stop(), postgres.stop()]);
+      },
+    });
+    try {
+      await Promise.all(Array.from({ length: options.nodes ?? 3 }, (_, index) => cluster.startNode(index)));
+    } catch (error) {
+      await cluster.stop();
+      throw error;
+    }
+    return cluster;
+  }
+
+  /** The settings that make a process the node with that index; a process of one service takes them too. */
+  envOf(index: number): Record<string, string> {
+    // Each node begins with another server, so that calls between nodes cross the routes.
+    const first = index % this.nats.length;
+    const urls = [...this.nats.slice(first), ...this.nats.slice(0, first)].map((server) => server.url);
+    return {
+      PATCHBAY_NATS_URL: urls.join(','),
+      PATCHBAY_DATABASE_URL: this.databaseUrl,
+      PATCHBAY_NODE_ID: `node-${index}`,
+      ...this.#options.env,
+      ...this.#options.envOf?.(index),
+    };
+  }
+
+  /** Starts the node with that index, or starts it again after it ended. */
+  async startNode(index: number): Promise<PatchbayProcess> {
+    const node = await PatchbayProcess.start({ env: this.envOf(index), readyWithinMs: 30_000 });
+    this.nodes[index] = node;
+    return node;
+  }
+
+  /** Ends everything at once. */
+  async stop(): Promise<void> {
+    await Promise.all(this.nodes.map((node) => node.stop('SIGKILL')));
+    await this.#close();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop();
+  }
+}
+
+function single(server: NatsServer): Pick<NatsCluster, 'servers' | 'stop'> {
+  return { servers: [server], stop: () => server.stop() };
+}
