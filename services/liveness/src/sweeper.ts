@@ -16,7 +16,7 @@ const RETRY_MS = 5_000;
 
 /** What {@link Sweeper} needs. */
 export interface SweeperOptions {
-  readonly bus: Bus;
+  readonly bus: Pick<Bus, 'isUp' | 'onStatus'>;
   readonly store: Pick<LivenessStore, 'sweep'>;
   readonly membership: Pick<Membership, 'members' | 'nodeId'>;
   readonly liveness: Pick<LivenessClient, 'flushBeats'>;
