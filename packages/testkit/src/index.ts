@@ -1,9 +1,13 @@
 export type { AgentScript, ScriptedEvent, StreamScript } from './agents/agent-script.js';
 export { ScriptedAgent, startScriptedAgent } from './agents/scripted-agent.js';
 export type { RecordedRequest, ScriptedAgentOptions } from './agents/scripted-agent.js';
+export { startSdkAgent } from './agents/sdk-agent.js';
+export type { SdkAgent, SdkAgentOptions, SdkExchange } from './agents/sdk-agent.js';
 export { eventually } from './eventually.js';
 export type { EventuallyOptions } from './eventually.js';
 export { freePort } from './free-port.js';
+export { PatchbayCluster } from './patchbay-cluster.js';
+export type { PatchbayClusterOptions } from './patchbay-cluster.js';
 export { PatchbayProcess } from './patchbay-process.js';
 export type { PatchbayProcessOptions } from './patchbay-process.js';
 export { ensureNatsServer } from './nats-binary.js';
