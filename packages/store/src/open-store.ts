@@ -27,6 +27,8 @@ export interface PostgresStoreOptions {
   readonly logger: StoreLog;
   /** Most connections of this node. Default 10. */
   readonly maxConnections?: number;
+  /** Longest wait for the answer to one statement, in milliseconds. Default 10,000. */
+  readonly statementTimeoutMs?: number;
 }
 
 /** An open store; whoever opened it closes it. */
@@ -50,6 +52,8 @@ interface Connection {
 const DEFAULT_MAX_CONNECTIONS = 10;
 /** The embedded database is one backend, and a second connection corrupts what the first one sends. */
 const EMBEDDED_CONNECTIONS = 1;
+/** It refuses a connection until it has let go of the one before, and while its worker is replaced. */
+const EMBEDDED_CONNECT_AGAIN_MS = 5_000;
 
 /**
  * Opens the store and brings its tables up to date.
@@ -100,11 +104,12 @@ async function connect(options: StoreOptions): Promise<Connection> {
   return options.kind === 'postgres' ? connectPostgres(options) : await connectEmbedded(options);
 }
 
-function connectPostgres({ url, logger, maxConnections = DEFAULT_MAX_CONNECTIONS }: PostgresStoreOptions): Connection {
+function connectPostgres(options: PostgresStoreOptions): Connection {
   const database = new StoreDatabase({
-    pool: { connectionString: url, max: maxConnections },
-    logger,
+    pool: { connectionString: options.url, max: options.maxConnections ?? DEFAULT_MAX_CONNECTIONS },
+    logger: options.logger,
     hasServerTimeouts: true,
+    ...(options.statementTimeoutMs === undefined ? {} : { statementTimeoutMs: options.statementTimeoutMs }),
   });
   return { database, close: () => database.close() };
 }
@@ -114,6 +119,7 @@ async function connectEmbedded({ dataDir, logger }: EmbeddedStoreOptions): Promi
   const database = new StoreDatabase({
     pool: { host: embedded.socketDir, user: 'postgres', database: 'postgres', max: EMBEDDED_CONNECTIONS },
     logger,
+    connectAgainForMs: EMBEDDED_CONNECT_AGAIN_MS,
     hasServerTimeouts: false,
   });
   const stopWatching = embedded.watch(database);

@@ -55,7 +55,7 @@ function candidates(): string[] {
 /** Newest first. */
 function versionsIn(folder: string): string[] {
   return entries(folder)
-    .sort((a, b) => Number(b) - Number(a))
+    .toSorted((a, b) => Number(b) - Number(a))
     .map((version) => join(folder, version, 'bin'));
 }
 

@@ -10,6 +10,7 @@ if (folder === undefined) throw new Error('usage: create-database.js <folder>');
 
 // Whoever started this process is gone when the pipe closes: then nobody waits for the database.
 process.on('disconnect', () => process.exit(1));
+if (!process.connected) process.exit(1);
 
 const database = await PGlite.create({ fs: new DurableNodeFs(folder), startParams: [...DURABLE_START_PARAMS] });
 await database.close();

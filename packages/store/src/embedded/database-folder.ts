@@ -49,7 +49,9 @@ function isWhole(folder: string): boolean {
 
 async function removeHalfCreated(dataDir: string): Promise<void> {
   for (const name of await readdir(dataDir)) {
-    if (name.startsWith(CREATING_PREFIX)) await rm(join(dataDir, name), { recursive: true, force: true });
+    if (!name.startsWith(CREATING_PREFIX)) continue;
+    // The child of a process that was killed may write there for a moment longer.
+    await rm(join(dataDir, name), { recursive: true, force: true, maxRetries: 10, retryDelay: 100 });
   }
 }
 

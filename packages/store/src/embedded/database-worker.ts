@@ -40,5 +40,6 @@ async function close(): Promise<void> {
 }
 
 function tell(message: DatabaseWorkerMessage): void {
+  // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread, not a window
   parent.postMessage(message);
 }

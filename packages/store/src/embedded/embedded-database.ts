@@ -112,6 +112,7 @@ export class EmbeddedDatabase {
       });
       worker.once('exit', () => finish(false));
     });
+    // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread, not a window
     worker.postMessage('close');
     if (!(await closed))
       this.#logger.warn({}, 'the embedded database did not close in time; its log is replayed next time');

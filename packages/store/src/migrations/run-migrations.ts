@@ -25,7 +25,7 @@ export async function runMigrations(database: StoreDatabase, logger: StoreLog): 
     const done = new Set(rows.map((row) => row.name));
     refuseNewerDatabase(done);
     const names: string[] = [];
-    for (const [name, migration] of Object.entries(ALL_MIGRATIONS).sort(([a], [b]) => (a < b ? -1 : 1))) {
+    for (const [name, migration] of Object.entries(ALL_MIGRATIONS).toSorted(([a], [b]) => (a < b ? -1 : 1))) {
       if (done.has(name)) continue;
       await migration.up(transaction);
       await sql`insert into patchbay_migrations (name) values (${name})`.execute(transaction);

@@ -1,9 +1,20 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { PostgresCursor, PostgresPool, PostgresPoolClient, PostgresQueryResult } from 'kysely';
 import type { Pool, PoolClient } from 'pg';
 import { unknownOutcome, sqlStateOf } from './driver-error.js';
 
 /** Told after every statement whether the database answered. */
 export type AnswerListener = (answered: boolean, error?: unknown) => void;
+
+/** How a {@link DeadlinePool} waits. */
+export interface DeadlinePoolOptions {
+  readonly statementTimeoutMs: number;
+  /** How long a connection that was refused is tried again. Default 0: not. */
+  readonly connectAgainForMs?: number;
+  readonly onAnswer: AnswerListener;
+}
+
+const CONNECT_AGAIN_PAUSE_MS = 50;
 
 /**
  * Gives every statement of a `pg` pool a deadline on this side. A connection whose statement did not answer in time
@@ -12,22 +23,26 @@ export type AnswerListener = (answered: boolean, error?: unknown) => void;
  */
 export class DeadlinePool implements PostgresPool {
   readonly #pool: Pool;
-  readonly #statementTimeoutMs: number;
-  readonly #onAnswer: AnswerListener;
+  readonly #options: DeadlinePoolOptions;
 
-  constructor(pool: Pool, options: { readonly statementTimeoutMs: number; readonly onAnswer: AnswerListener }) {
+  constructor(pool: Pool, options: DeadlinePoolOptions) {
     this.#pool = pool;
-    this.#statementTimeoutMs = options.statementTimeoutMs;
-    this.#onAnswer = options.onAnswer;
+    this.#options = options;
   }
 
   async connect(): Promise<PostgresPoolClient> {
-    try {
-      const client = await this.#pool.connect();
-      return new DeadlineClient(client, this.#statementTimeoutMs, this.#onAnswer);
-    } catch (error) {
-      this.#onAnswer(false, error);
-      throw error;
+    const { statementTimeoutMs, onAnswer, connectAgainForMs = 0 } = this.#options;
+    const end = performance.now() + connectAgainForMs;
+    for (;;) {
+      try {
+        return new DeadlineClient(await this.#pool.connect(), statementTimeoutMs, onAnswer);
+      } catch (error) {
+        if (performance.now() >= end || this.#pool.ending) {
+          onAnswer(false, error);
+          throw error;
+        }
+        await sleep(CONNECT_AGAIN_PAUSE_MS);
+      }
     }
   }
 
@@ -69,9 +84,7 @@ class DeadlineClient implements PostgresPoolClient {
     let timer: NodeJS.Timeout | undefined;
     const deadline = new Promise<never>((_, reject) => {
       timer = setTimeout(() => {
-        const error = new Error(`no answer within ${this.#timeoutMs} ms`);
-        this.#broken = error;
-        reject(error);
+        reject(new Error(`no answer within ${this.#timeoutMs} ms`));
       }, this.#timeoutMs);
     });
     const answer = this.#client.query(sql, parameters);
@@ -83,8 +96,10 @@ class DeadlineClient implements PostgresPoolClient {
       answer.catch(() => {}); // the late end of a statement whose deadline has passed
       const answered = sqlStateOf(error) !== undefined;
       this.#onAnswer(answered, error);
-      if (!answered) this.#broken ??= error as Error;
-      throw !answered && sql === 'commit' ? unknownOutcome(error) : error;
+      if (answered) throw error;
+      // Kept for the ROLLBACK that follows a failed COMMIT too: what it throws is what the caller sees.
+      this.#broken = sql === 'commit' ? unknownOutcome(error) : (error as Error);
+      throw this.#broken;
     } finally {
       clearTimeout(timer);
     }

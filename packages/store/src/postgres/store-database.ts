@@ -16,6 +16,8 @@ export interface StoreDatabaseOptions {
   readonly logger: StoreLog;
   /** Longest wait for the answer to one statement. Default 10,000. */
   readonly statementTimeoutMs?: number;
+  /** How long a refused connection is tried again before a statement fails. Default 0. */
+  readonly connectAgainForMs?: number;
   /**
    * Whether the server is told to give up what this side has given up (a node that is stopped inside a transaction
    * would hold the head row for ever). Not for the embedded database, whose only backend dies of such timeouts.
@@ -42,6 +44,8 @@ export class StoreDatabase {
   readonly #serverTimeoutMs: number | undefined;
   readonly #listeners = new Set<(isUp: boolean) => void>();
   #isUp = true;
+  #isChecking = false;
+  #isClosed = false;
   #lastAnswerAtMs = performance.now();
 
   constructor(options: StoreDatabaseOptions) {
@@ -55,10 +59,12 @@ export class StoreDatabase {
       types: { getTypeParser: typeParser },
       ...options.pool,
     });
-    // An idle connection that the server closes is an event of the pool, and an uncaught exception without this.
-    this.#pool.on('error', (error) => this.#noteAnswer(false, error));
+    // An idle connection that is lost is an event of the pool, and an uncaught exception without this. It need not
+    // mean that the database is away (poolers close idle connections), so that is asked.
+    this.#pool.on('error', () => this.#check());
     const pool = new DeadlinePool(this.#pool, {
       statementTimeoutMs,
+      connectAgainForMs: options.connectAgainForMs ?? 0,
       onAnswer: (answered, error) => this.#noteAnswer(answered, error),
     });
     this.#db = new Kysely<StoreSchema>({ dialect: new PostgresDialect({ pool }) });
@@ -139,7 +145,8 @@ export class StoreDatabase {
 
   /** Ends all connections; statements in flight get their answer first. */
   async close(): Promise<void> {
-    if (!this.#pool.ended) await this.#pool.end();
+    this.#isClosed = true;
+    if (!this.#pool.ending) await this.#pool.end();
   }
 
   /** For this transaction alone, so that connection poolers in between are no hindrance. */
@@ -150,9 +157,17 @@ export class StoreDatabase {
                      set_config('idle_in_transaction_session_timeout', ${timeout}, true)`.execute(transaction);
   }
 
+  #check(): void {
+    if (this.#isChecking || this.#isClosed) return;
+    this.#isChecking = true;
+    this.ping()
+      .catch(() => {}) // noted already
+      .finally(() => (this.#isChecking = false));
+  }
+
   #noteAnswer(answered: boolean, error?: unknown): void {
     if (answered) this.#lastAnswerAtMs = performance.now();
-    if (answered === this.#isUp) return;
+    if (answered === this.#isUp || this.#isClosed) return;
     this.#isUp = answered;
     if (answered) this.#logger.info({}, 'the database answers again');
     else this.#logger.warn({ err: error }, 'the database does not answer');
@@ -163,5 +178,6 @@ export class StoreDatabase {
 /** Revisions are `bigint`, which pg hands over as text; 2^53 of them are enough for a number. */
 function typeParser(oid: number): (value: string) => unknown {
   if (oid === INT8_OID) return Number;
+  // oxlint-disable-next-line typescript/no-unsafe-enum-assignment -- any oid may come; pg's types name the built-in ones
   return types.getTypeParser(oid);
 }
