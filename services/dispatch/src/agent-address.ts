@@ -13,17 +13,18 @@ export interface AgentAddress {
 // Keyed by the record, which an update replaces: an entry lives exactly as long as the card it was made from.
 const known = new WeakMap<AgentRecord, AgentAddress>();
 
-/** Where `record` is called. @throws TypeError when the URL cannot be parsed, which registration does not let pass. */
-export function addressOf(record: AgentRecord): AgentAddress {
+/** Where `record` is called; undefined when its URL cannot be parsed, which registration should not have let pass. */
+export function addressOf(record: AgentRecord): AgentAddress | undefined {
   const found = known.get(record);
   if (found !== undefined) return found;
+  if (!URL.canParse(record.url)) return undefined;
   const address = parseAgentAddress(record.url);
   known.set(record, address);
   return address;
 }
 
 /**
- * Takes a URL apart and keeps its path and query letter by letter: the URL parser would resolve `/a/../b` and rewrite
+ * Takes a valid URL apart and keeps its path and query letter by letter: the URL parser would resolve `/a/../b` and rewrite
  * characters. Only what cannot stand in a request line (spaces, non-ASCII letters, backslashes) takes the parser's form.
  *
  * User and password are dropped: no header with a credential ever goes to an agent, not even its own.

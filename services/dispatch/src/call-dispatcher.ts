@@ -1,5 +1,4 @@
 import { isStreamingMethod, readJsonRpcRequest, readProtocolVersion } from '@patchbay/a2a';
-import type { AgentRecord } from '@patchbay/agent-card';
 import { BusHeader } from '@patchbay/bus';
 import type { Delivery, Exchange } from '@patchbay/bus';
 import type { Clock } from '@patchbay/core';
@@ -8,6 +7,7 @@ import { readTraceContext, startCallSpan } from '@patchbay/telemetry';
 import type { Logger } from '@patchbay/telemetry';
 import type { Dispatcher } from 'undici';
 import { addressOf } from './agent-address.js';
+import type { AgentAddress } from './agent-address.js';
 import type { AgentFailure } from './agent-failure.js';
 import { AgentRequest } from './agent-request.js';
 import { Call } from './call.js';
@@ -75,13 +75,30 @@ export class CallDispatcher {
     // The subscription may outlive the agent for a moment: the directory has the word.
     const agent = directory.get(agentId);
     if (agent === undefined) return call.fail({ code: 'agent_not_found', detail: agentId });
+    const address = addressOf(agent.record);
+    if (address === undefined) {
+      return call.fail({ code: 'agent_unreachable', detail: 'its registered URL cannot be called' });
+    }
     const wantsStream = this.#wantsStream(call, exchange);
     if (call.isOver) return undefined;
-    if (!limit.tryTake(agentId)) {
+    if (!limit.tryTake(agentId) && !(this.#expireOverdue(agentId) && limit.tryTake(agentId))) {
       return call.fail({ code: 'concurrency_exceeded', detail: `${agentId} has too many calls in hand` });
     }
     this.#inHand.add(call);
-    return wantsStream ? this.#stream(call, agent.record) : this.#unary(call, agent.record);
+    return wantsStream ? this.#stream(call, address) : this.#unary(call, address);
+  }
+
+  /**
+   * Ends the agent's calls whose time is over. The caller of such a call may have been answered by the bus already, on
+   * its own clock, and must not be refused a slot that it believes to be free. @returns whether there were any.
+   */
+  #expireOverdue(agentId: string): boolean {
+    const nowMs = this.#options.clock.monotonicMs();
+    let hasEnded = false;
+    for (const call of this.#inHand) {
+      if (call.agentId === agentId && call.expireIfDue(nowMs)) hasEnded = true;
+    }
+    return hasEnded;
   }
 
   /** A plain client of the message system cannot say what it waits for; then the method decides. */
@@ -93,13 +110,13 @@ export class CallDispatcher {
     return false;
   }
 
-  #unary(call: Call, record: AgentRecord): void {
+  #unary(call: Call, address: AgentAddress): void {
     const forwarder = new UnaryForwarder(call, this.#options.streams.maxResponseBytes);
     call.begin(this.#whenOver);
-    this.#send(call, record, false, forwarder);
+    this.#send(call, address, false, forwarder);
   }
 
-  #stream(call: Call, record: AgentRecord): void {
+  #stream(call: Call, address: AgentAddress): void {
     let isStreaming = false;
     const forwarder = new StreamForwarder(call, this.#options.streams, () => {
       isStreaming = true;
@@ -110,19 +127,18 @@ export class CallDispatcher {
       if (isStreaming) this.#countStreamOut(call.agentId);
       this.#whenOver(call);
     });
-    const request = this.#send(call, record, true, forwarder);
+    const request = this.#send(call, address, true, forwarder);
     if (request !== undefined) forwarder.attach(request);
   }
 
   #send(
     call: Call,
-    record: AgentRecord,
+    address: AgentAddress,
     wantsStream: boolean,
     reader: UnaryForwarder | StreamForwarder,
   ): AgentRequest | undefined {
     // Its time may have been over, or the caller gone, before it began.
     if (call.isOver) return undefined;
-    const address = addressOf(record);
     const span = startCallSpan(call.trace, 'POST', 'client', {
       'http.request.method': 'POST',
       'server.address': address.host,

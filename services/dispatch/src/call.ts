@@ -30,6 +30,7 @@ export class Call {
   readonly version: ProtocolVersion;
   readonly trace: TraceContext;
   readonly #exchange: Exchange;
+  #signal: AbortSignal | undefined;
   readonly #clock: Clock;
   readonly #logger: Logger;
   readonly #startedMs: number;
@@ -58,18 +59,31 @@ export class Call {
   /** Starts the deadline and listens for the caller's cancel; `whenOver` is told once, whatever ends the call. */
   begin(whenOver: (call: Call) => void): void {
     this.#whenOver = whenOver;
-    if (this.#exchange.signal.aborted) return this.#cancel();
-    this.#exchange.signal.addEventListener('abort', this.#cancel, { once: true });
+    const { signal } = this.#exchange;
+    if (signal.aborted) return this.#cancel();
+    signal.addEventListener('abort', this.#cancel);
+    this.#signal = signal;
     const leftMs = this.#exchange.deadlineMs - this.#startedMs;
     if (leftMs <= 0) return this.#expire();
     this.#timer = setTimeout(this.#expire, Math.min(leftMs - HEAD_START_MS, MAX_TIMER_MS));
     return undefined;
   }
 
+  /** Ends the call if its time is over and only the timer has not run yet. @returns whether it has ended. */
+  expireIfDue(nowMs: number): boolean {
+    if (this.#timer !== undefined && this.#exchange.deadlineMs <= nowMs) this.#expire();
+    return this.#isOver;
+  }
+
   /** The agent's side, ended together with the call. */
   attach(request: AgentRequest, span: CallSpan): void {
     this.#request = request;
     this.#span = span;
+  }
+
+  /** Notes the agent's HTTP status on the trace. */
+  noteStatus(status: number): void {
+    this.#span?.setAttributes({ 'http.response.status_code': status });
   }
 
   /** From here on the stream's idle time is the only clock. */
@@ -131,7 +145,7 @@ export class Call {
   #finish(): void {
     this.#isOver = true;
     clearTimeout(this.#timer);
-    this.#exchange.signal.removeEventListener('abort', this.#cancel);
+    this.#signal?.removeEventListener('abort', this.#cancel);
     this.#request?.abort();
     this.#span?.end();
     this.#whenOver?.(this);

@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { BusHeader } from '@patchbay/bus';
 import type { Headers } from '@patchbay/bus';
+import { headerValue } from './header-value.js';
 
 const LEGACY_EXTENSIONS = 'X-A2A-Extensions';
 const NONE: Headers = {};
@@ -10,18 +11,13 @@ const NONE: Headers = {};
  * line; it is merged here) and which version it spoke. 0.3 agents name the first with an `X-`.
  */
 export function replyHeaders(headers: IncomingHttpHeaders): Headers {
-  const extensions = merged(headers['a2a-extensions']);
-  const version = merged(headers['a2a-version']);
-  const legacy = merged(headers['x-a2a-extensions']);
+  const extensions = headerValue(headers['a2a-extensions']);
+  const version = headerValue(headers['a2a-version']);
+  const legacy = headerValue(headers['x-a2a-extensions']);
   if (extensions === undefined && version === undefined && legacy === undefined) return NONE;
   return {
     ...(extensions === undefined ? {} : { [BusHeader.a2aExtensions]: extensions }),
     ...(version === undefined ? {} : { [BusHeader.a2aVersion]: version }),
     ...(legacy === undefined ? {} : { [BusHeader.forwardPrefix + LEGACY_EXTENSIONS]: legacy }),
   };
-}
-
-function merged(value: string | string[] | undefined): string | undefined {
-  const text = Array.isArray(value) ? value.join(', ') : value;
-  return text === '' ? undefined : text;
 }

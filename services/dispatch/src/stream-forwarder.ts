@@ -6,6 +6,7 @@ import type { AgentRequest, ResponseReader } from './agent-request.js';
 import type { Call } from './call.js';
 import { EventStreamReader } from './event-stream-reader.js';
 import type { AgentEvent } from './event-stream-reader.js';
+import { headerValue } from './header-value.js';
 import { failureOfStatus } from './http-status.js';
 import { describeNonJson, mediaTypeOf } from './json-reply.js';
 import { replyHeaders } from './reply-headers.js';
@@ -73,7 +74,8 @@ export class StreamForwarder implements ResponseReader {
 
   start(status: number, headers: IncomingHttpHeaders): void {
     this.#headers = headers;
-    if (mediaTypeOf(headers['content-type']) !== 'text/event-stream') {
+    this.#call.noteStatus(status);
+    if (mediaTypeOf(headerValue(headers['content-type'])) !== 'text/event-stream') {
       // The call's deadline stays: this is one reply.
       this.#whole = new WholeReply(this.#limits.maxResponseBytes);
       const refused = this.#whole.start(status, headers);
@@ -116,7 +118,8 @@ export class StreamForwarder implements ResponseReader {
 
   failed(failure: AgentFailure): void {
     if (this.#ending !== undefined) return;
-    this.#ending = failure;
+    const isCutReply = this.#whole !== undefined && failure.code === 'stream_broken';
+    this.#ending = isCutReply ? { code: 'agent_bad_reply', detail: failure.detail } : failure;
     this.#pump();
   }
 
@@ -148,14 +151,14 @@ export class StreamForwarder implements ResponseReader {
   /** An agent that cannot stream answers with plain JSON: a JSON-RPC reply or error, which goes on as it is. */
   #endWhole(whole: WholeReply): void {
     const { body } = whole;
-    const problem = describeNonJson(body, this.#headers['content-type']);
+    const problem = describeNonJson(body, headerValue(this.#headers['content-type']));
     if (problem !== undefined) {
       const what = body.length === 0 ? 'an empty body' : problem;
       return this.#call.fail({ code: 'agent_bad_reply', detail: `agent answered a stream call with ${what}` });
     }
     const headers = { ...replyHeaders(this.#headers), [BusHeader.content]: 'json' };
     this.#ending = 'end';
-    this.#isWriting = true;
+    this.#call.clearDeadline();
     void this.#call.write(body, headers).then(
       () => this.#call.end(),
       () => this.#callerLeft(),

@@ -2,6 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { AgentFailure } from './agent-failure.js';
 import type { ResponseReader } from './agent-request.js';
 import type { Call } from './call.js';
+import { headerValue } from './header-value.js';
 import { describeNonJson } from './json-reply.js';
 import { replyHeaders } from './reply-headers.js';
 import { WholeReply } from './whole-reply.js';
@@ -21,6 +22,7 @@ export class UnaryForwarder implements ResponseReader {
 
   start(status: number, headers: IncomingHttpHeaders): void {
     this.#headers = headers;
+    this.#call.noteStatus(status);
     this.#refuse(this.#reply.start(status, headers));
   }
 
@@ -30,7 +32,7 @@ export class UnaryForwarder implements ResponseReader {
 
   end(): void {
     const { body } = this.#reply;
-    const problem = describeNonJson(body, this.#headers['content-type']);
+    const problem = describeNonJson(body, headerValue(this.#headers['content-type']));
     if (problem === undefined) {
       // A notification's answer is nobody's; most are known by having no `id` anywhere, without a parse.
       const isSilent = !mentionsId(this.#call.body) && this.#call.isNotification();

@@ -70,7 +70,8 @@ export class VirtualSubscribers {
     if (subscription === undefined) return;
     this.#active.delete(agentId);
     // No limit of its own: the calls in hand have their deadlines.
-    const drained = subscription.drain().finally(() => this.#draining.delete(drained));
+    const forget = (): void => void this.#draining.delete(drained);
+    const drained = subscription.drain().then(forget, forget);
     this.#draining.add(drained);
   }
 }

@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { AgentFailure } from './agent-failure.js';
+import { headerValue } from './header-value.js';
 import { failureOfStatus } from './http-status.js';
 
 /** Collects a response body up to a limit, refusing what is larger before it is held. */
@@ -17,9 +18,9 @@ export class WholeReply {
   start(status: number, headers: IncomingHttpHeaders): AgentFailure | undefined {
     const failure = failureOfStatus(status);
     if (failure !== undefined) return failure;
-    const contentLength = Number(headers['content-length'] ?? 0);
+    const contentLength = Number(headerValue(headers['content-length']) ?? 0);
     if (contentLength > this.#maxBytes) return this.#tooLarge();
-    this.#expectedBytes = contentLength;
+    if (contentLength > 0) this.#expectedBytes = contentLength;
     return encodingFailure(headers);
   }
 
@@ -60,7 +61,7 @@ export class WholeReply {
 
 /** Agents are never offered a compression; one that compresses all the same cannot be relayed byte for byte. */
 export function encodingFailure(headers: IncomingHttpHeaders): AgentFailure | undefined {
-  const encoding = headers['content-encoding']?.trim().toLowerCase();
+  const encoding = headerValue(headers['content-encoding'])?.trim().toLowerCase();
   if (encoding === undefined || encoding === '' || encoding === 'identity') return undefined;
   return { code: 'agent_bad_reply', detail: `Content-Encoding ${encoding.slice(0, 40)} was not asked for` };
 }

@@ -108,6 +108,13 @@ describe.each(VERSIONS)('an agent of the official SDK that speaks $name', (versi
     expect(JSON.parse(parts[0]?.data ?? '')).toMatchObject({ id: 10, error: { code: expect.any(Number) as number } });
   });
 
+  test('says in words of ours that a message is too large for it, and shows no page of its own', async () => {
+    await using here = await world(version);
+    const body = bodyOf(version.send, { message: version.message('x'.repeat(120_000)) }, '1');
+    const error = await here.rig.refusal('sdk-01', body, { headers });
+    expect(error.body?.error.message).toBe('internal error: agent answered HTTP 413');
+  });
+
   test('is told the extensions and the version that the caller named', async () => {
     await using here = await world(version);
     await here.rig.call('sdk-01', bodyOf(version.send, { message: version.message('direct') }, '1'), { headers });

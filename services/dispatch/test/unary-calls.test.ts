@@ -116,6 +116,19 @@ describe('a unary call', () => {
     expect([world.agent.requests.length, other.requests.length]).toEqual([1, 1]);
   });
 
+  test('bears headers that come twice', async () => {
+    await using world = await rigWith({
+      kind: 'custom',
+      handle: (_incoming, response) => {
+        response.socket?.end(
+          'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Type: application/json\r\n' +
+            'Content-Encoding: identity\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}',
+        );
+      },
+    });
+    expect(Buffer.from((await world.rig.call('echo-01', request('message/send'))).body).toString()).toBe('{}');
+  });
+
   test('relays an error of the agent itself as it is', async () => {
     const body = '{"jsonrpc":"2.0","id":1,"error":{"code":-32001,"message":"Task not found","data":{"x":1}}}';
     await using world = await rigWith({ kind: 'fixed', body });
@@ -209,6 +222,15 @@ describe('a unary call that fails', () => {
     const error = await world.rig.refusal('echo-01', request('message/send'));
     expect(error.code).toBe('agent_bad_reply');
     expect(error.message).toMatch(/end of the reply|length/);
+  });
+
+  test('when its URL cannot be called, and the slot is not lost', async () => {
+    await using rig = new DispatchRig({ agentConcurrency: 1 });
+    rig.register('odd-01', 'http://host:99999/');
+    for (let round = 0; round < 2; round += 1) {
+      expect((await rig.refusal('odd-01', request('message/send'))).code).toBe('agent_unreachable');
+    }
+    expect(rig.dispatch.inHand()).toBe(0);
   });
 
   test('when what answers is not HTTP', async () => {
