@@ -27,6 +27,9 @@ export interface CallDispatcherOptions {
   readonly logger: Logger;
 }
 
+/** How old a unary call is before its caller's leaving is noticed, milliseconds. */
+const WATCH_UNARY_AFTER_MS = 50;
+
 /** Takes calls off the bus, decides whether they may go on, and starts the forwarder that carries each out. */
 export class CallDispatcher {
   readonly #options: CallDispatcherOptions;
@@ -112,7 +115,7 @@ export class CallDispatcher {
 
   #unary(call: Call, address: AgentAddress): void {
     const forwarder = new UnaryForwarder(call, this.#options.streams.maxResponseBytes);
-    call.begin(this.#whenOver);
+    call.begin(this.#whenOver, WATCH_UNARY_AFTER_MS);
     this.#send(call, address, false, forwarder);
   }
 
@@ -126,7 +129,7 @@ export class CallDispatcher {
       forwarder.close();
       if (isStreaming) this.#countStreamOut(call.agentId);
       this.#whenOver(call);
-    });
+    }, 0);
     const request = this.#send(call, address, true, forwarder);
     if (request !== undefined) forwarder.attach(request);
   }

@@ -56,16 +56,18 @@ export class Call {
     return this.#isOver;
   }
 
-  /** Starts the deadline and listens for the caller's cancel; `whenOver` is told once, whatever ends the call. */
-  begin(whenOver: (call: Call) => void): void {
+  /**
+   * Starts the deadline and listens for the caller's cancel; `whenOver` is told once, whatever ends the call.
+   *
+   * A cancel is listened for from `watchAfterMs` on and noticed then if it came earlier. Hot path: most calls are over
+   * before, and an abort signal made for nothing costs more than all else here.
+   */
+  begin(whenOver: (call: Call) => void, watchAfterMs: number): void {
     this.#whenOver = whenOver;
-    const { signal } = this.#exchange;
-    if (signal.aborted) return this.#cancel();
-    signal.addEventListener('abort', this.#cancel);
-    this.#signal = signal;
     const leftMs = this.#exchange.deadlineMs - this.#startedMs;
     if (leftMs <= 0) return this.#expire();
-    this.#timer = setTimeout(this.#expire, Math.min(leftMs - HEAD_START_MS, MAX_TIMER_MS));
+    if (watchAfterMs > 0 && leftMs > watchAfterMs) this.#timer = setTimeout(this.#watch, watchAfterMs);
+    else this.#watch();
     return undefined;
   }
 
@@ -130,6 +132,16 @@ export class Call {
     this.#log(failure, traceId);
     this.#finish();
   }
+
+  readonly #watch = (): void => {
+    const { signal, deadlineMs } = this.#exchange;
+    if (signal.aborted) return this.#cancel();
+    signal.addEventListener('abort', this.#cancel);
+    this.#signal = signal;
+    const leftMs = deadlineMs - this.#clock.monotonicMs() - HEAD_START_MS;
+    this.#timer = setTimeout(this.#expire, Math.min(leftMs, MAX_TIMER_MS));
+    return undefined;
+  };
 
   readonly #expire = (): void => {
     this.fail({ code: 'deadline_exceeded', detail: this.agentId });
