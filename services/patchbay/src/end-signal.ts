@@ -13,8 +13,10 @@ export interface EndReason {
  */
 const SAME_WISH_MS = 500;
 
+const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+
 /**
- * Watches for what ends this process: the first SIGINT or SIGTERM, an error that nobody caught, or `end()`. A second
+ * Watches for what ends this process: the first SIGINT, SIGTERM or SIGHUP (a closed terminal), an error that nobody caught, or `end()`. A second
  * signal ends the process at once.
  */
 export class EndSignal implements Disposable {
@@ -29,7 +31,7 @@ export class EndSignal implements Disposable {
     this.#ending = new Promise((resolve) => {
       this.#resolve = resolve;
     });
-    process.on('SIGINT', this.#onSignal).on('SIGTERM', this.#onSignal);
+    for (const signal of SIGNALS) process.on(signal, this.#onSignal);
     process.on('uncaughtException', this.#onError).on('unhandledRejection', this.#onError);
   }
 
@@ -51,7 +53,7 @@ export class EndSignal implements Disposable {
   }
 
   [Symbol.dispose](): void {
-    process.off('SIGINT', this.#onSignal).off('SIGTERM', this.#onSignal);
+    for (const signal of SIGNALS) process.off(signal, this.#onSignal);
     process.off('uncaughtException', this.#onError).off('unhandledRejection', this.#onError);
   }
 
