@@ -5,6 +5,7 @@ import { decodeBody, encodeBody, publishEvents, RegistryClient, serveRegistry } 
 import type { ChangesChunk, ReplicaAck } from '@patchbay/service-api';
 import { silentLogger } from '@patchbay/telemetry';
 import { eventually } from '@patchbay/testkit';
+import * as fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Directory } from './directory.js';
 import { DirectoryReplica } from './directory-replica.js';
@@ -333,5 +334,44 @@ describe('DirectoryReplica', () => {
     replica.start();
     const waiting = replica.ready(60_000);
     await Promise.all([replica.stop(), expect(waiting).rejects.toMatchObject({ code: 'cancelled' })]);
+  });
+
+  it('ends up equal to the registry, whatever is lost, late, repeated or pruned', async () => {
+    const step = fc.record({
+      agentId: fc.constantFrom('a1', 'b1', 'c1', 'd1'),
+      isGone: fc.boolean(),
+      fate: fc.constantFrom('told', 'told', 'lost', 'late', 'twice', 'local', 'pruned'),
+    });
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { maxLength: 30 }), async (steps) => {
+        bus = new MemoryBus();
+        registry = new FakeRegistry();
+        directory = new Directory();
+        const replica = await follow();
+        const late: RegistryEvent[] = [];
+        const mirror = new Map<string, RegisteredAgent>();
+        directory.onChange((change) => {
+          if (change.kind === 'removed') mirror.delete(change.agent.record.agentId);
+          else mirror.set(change.agent.record.agentId, change.agent);
+        });
+        for (const { agentId, isGone, fate } of steps) {
+          const event = isGone ? registry.deregister(agentId) : registry.register(agentId);
+          if (fate === 'local') replica.applyLocally([event]);
+          else if (fate === 'late') late.push(event);
+          else if (fate === 'pruned') registry.prunedTo = registry.head;
+          else if (fate !== 'lost') publishEvents(bus, subjects, fate === 'twice' ? [event, event] : [event]);
+        }
+        publishEvents(bus, subjects, late.toReversed());
+        await bus.flush();
+        replica.noticeHead(registry.head);
+        await reaches(registry.head);
+        expect(directory.list()).toEqual(registry.agents());
+        // Who follows the changes alone, as the virtual subscribers do, has the same agents.
+        expect([...mirror.keys()].toSorted()).toEqual(listed().toSorted());
+        await replica.stop();
+        await bus.close();
+      }),
+      { numRuns: 40 },
+    );
   });
 });

@@ -198,9 +198,11 @@ export class DirectoryReplica {
     const { registry, directory } = this.#options;
     const since = this.#isLoaded ? directory.revision : 0;
     const believedHead = this.#knownHead;
-    const silence = new AbortController();
-    const watchdog = setTimeout(() => silence.abort(), CHUNK_PATIENCE_MS).unref();
-    const signal = AbortSignal.any([silence.signal, this.#stopping.signal]);
+    const leaving = new AbortController();
+    const leave = (): void => leaving.abort();
+    const watchdog = setTimeout(leave, CHUNK_PATIENCE_MS).unref();
+    this.#stopping.signal.addEventListener('abort', leave);
+    const { signal } = leaving;
     let snapshot: { readonly revision: number; readonly agents: RegisteredAgent[] } | undefined;
     let head: number | undefined;
     try {
@@ -223,6 +225,7 @@ export class DirectoryReplica {
       }
     } finally {
       clearTimeout(watchdog);
+      this.#stopping.signal.removeEventListener('abort', leave);
     }
     if (head === undefined) throw new PatchbayError('stream_broken', 'the registry ended a catch-up before its head');
     if (snapshot !== undefined) this.#load(snapshot.agents, snapshot.revision, since);

@@ -44,6 +44,8 @@ export class Sweeper {
   #sweeping: Promise<SweepReport> | undefined;
   #busUpSinceMs = -Infinity;
   #isStopped = false;
+  /** Why the last sweep did not happen; each reason is logged once. */
+  #trouble: string | undefined;
   readonly #stopWatching: () => void;
 
   constructor(options: SweeperOptions) {
@@ -82,12 +84,10 @@ export class Sweeper {
     const { store, membership, deafTimes, ttlMs, intervalMs, logger, onExpired } = this.#options;
     try {
       const why = this.#busTrouble() ?? (await this.#flushEverybody()) ?? this.#busTrouble();
-      if (why !== undefined) {
-        logger.warn({ why }, 'no sweep now: not every heartbeat could be heard');
-        return { kind: 'skipped', why };
-      }
+      if (why !== undefined) return this.#skip(why);
       const nodeId = membership.nodeId;
       const outcome = await store.sweep({ nodeId, ttlMs, intervalMs, deafMs: deafTimes.withinMs(ttlMs) });
+      this.#trouble = undefined;
       if (outcome.kind === 'grace') {
         logger.info({ until: new Date(outcome.untilMs).toISOString() }, 'nobody expires yet: sweeps were missed');
       }
@@ -97,9 +97,19 @@ export class Sweeper {
       }
       return outcome;
     } catch (error) {
-      logger.warn({ err: error }, 'a sweep failed; it is tried again');
-      return { kind: 'skipped', why: error instanceof Error ? error.message : String(error) };
+      return this.#skip(error instanceof Error ? error.message : String(error), error);
     }
+  }
+
+  #skip(why: string, error?: unknown): SweepReport {
+    if (why !== this.#trouble) {
+      this.#options.logger.warn(
+        { why, err: error },
+        'no agent expires now: not every heartbeat could be heard and kept',
+      );
+    }
+    this.#trouble = why;
+    return { kind: 'skipped', why };
   }
 
   #busTrouble(): string | undefined {

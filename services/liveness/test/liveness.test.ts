@@ -202,10 +202,9 @@ describe('expiry', () => {
     await sweepFor(node, TTL_SECONDS - 60);
     await letPass(90);
     // One on each node: the queue group takes turns.
-    await node.client.heartbeat('echo-01');
-    const { lastSeenMs } = await node.client.heartbeat('echo-01');
+    const beats = [await node.client.heartbeat('echo-01'), await node.client.heartbeat('echo-01')];
     expect(await node.service.sweep()).toEqual({ kind: 'swept', expired: [] });
-    expect(await storedMs('echo-01')).toBe(lastSeenMs);
+    expect(await storedMs('echo-01')).toBe(Math.max(...beats.map((beat) => beat.lastSeenMs)));
     expect(other.directory.get('echo-01')).toBeDefined();
   });
 

@@ -25,6 +25,8 @@ export class HeadWatch {
   #looking: Promise<void> | undefined;
   #isStoreUp = true;
   #isStopped = false;
+  /** A look was asked for while another was in hand. */
+  #isAgainWanted = false;
 
   constructor(options: HeadWatchOptions) {
     this.#options = options;
@@ -33,7 +35,8 @@ export class HeadWatch {
 
   /** Looks at once instead of at the next turn. */
   lookNow(): void {
-    this.#schedule(0);
+    if (this.#looking === undefined) this.#schedule(0);
+    else this.#isAgainWanted = true;
   }
 
   /** Resolves when the look in hand is over. Idempotent. */
@@ -47,9 +50,10 @@ export class HeadWatch {
     clearTimeout(this.#timer);
     if (this.#isStopped) return;
     this.#timer = setTimeout(() => {
-      this.#looking ??= this.#look().finally(() => {
+      this.#looking = this.#look().finally(() => {
         this.#looking = undefined;
-        this.#schedule(POLL_INTERVAL_MS);
+        this.#schedule(this.#isAgainWanted ? 0 : POLL_INTERVAL_MS);
+        this.#isAgainWanted = false;
       });
     }, inMs).unref();
   }

@@ -58,7 +58,7 @@ interface Written {
 
 /** Serves the registry: the only writer of cards. Effective when the bus is flushed. */
 export function startRegistry(options: RegistryOptions): RegistryService {
-  const { bus, subjects, store, nodeId, maxAgents, maxCardBytes, logger } = options;
+  const { bus, subjects, store, directory, nodeId, maxAgents, maxCardBytes, logger } = options;
   const acks = new AckTracker(options);
   const announcer = new EventAnnouncer(options);
   const headWatch = new HeadWatch({ ...options, announcer });
@@ -99,7 +99,9 @@ export function startRegistry(options: RegistryOptions): RegistryService {
         assertWanted: () => assertWanted(delivery),
       });
       if (agent === null) throw new PatchbayError('internal', 'a registration left no agent');
-      return agent;
+      // A heartbeat that is not in the database yet may be the later sign of life: last_seen never goes back.
+      const heardMs = directory.get(agent.record.agentId)?.lastSeenMs ?? 0;
+      return heardMs > agent.lastSeenMs ? { ...agent, lastSeenMs: heardMs } : agent;
     },
     async deregister(agentId, { delivery }): Promise<void> {
       if (!isAgentId(agentId)) throw new PatchbayError('agent_not_found', 'agent not found');
