@@ -29,7 +29,8 @@ function errorOf(code: number, message: unknown, id: unknown = 1): unknown {
 
 describe('a call', () => {
   it('passes through byte for byte, both ways', async () => {
-    const body = '{ "id":1764522000123,"jsonrpc" : "2.0","method":"any/thing","params":{"n":1.0,"e":"\\u00e9é","big":12345678901234567890}}';
+    const body =
+      '{ "id":1764522000123,"jsonrpc" : "2.0","method":"any/thing","params":{"n":1.0,"e":"\\u00e9é","big":12345678901234567890}}';
     const response = await front.call('echo', body, { 'content-type': 'application/json; charset=utf-8' });
     expect(response.status).toBe(200);
     expect(response.headers.get('content-type')).toBe('application/json');
@@ -80,16 +81,48 @@ describe('checks, in their order', () => {
   const good = rpc('message/send', 7);
 
   it.each([
-    ['a content type that is not JSON', 'UPPER', good, { 'content-type': 'text/plain' }, -32700, /text\/plain.*send Content-Type: application\/json/, null],
+    [
+      'a content type that is not JSON',
+      'UPPER',
+      good,
+      { 'content-type': 'text/plain' },
+      -32700,
+      /text\/plain.*send Content-Type: application\/json/,
+      null,
+    ],
     ['a malformed content type', 'echo', good, { 'content-type': 'json' }, -32700, /"json"/, null],
     ['bad JSON', 'nobody', '{bad', {}, -32700, 'parse error: invalid JSON', null],
     ['an empty body', 'echo', '', {}, -32700, 'parse error: invalid JSON', null],
     ['JSON that is no object', 'echo', '"text"', {}, -32600, /not a JSON object/, null],
     ['a batch', 'echo', `[${good}]`, {}, -32600, /batches are not supported/, null],
-    ['another version of JSON-RPC', 'nobody', '{"jsonrpc":"1.0","id":7,"method":"m"}', {}, -32600, 'invalid request: invalid jsonrpc version', 7],
+    [
+      'another version of JSON-RPC',
+      'nobody',
+      '{"jsonrpc":"1.0","id":7,"method":"m"}',
+      {},
+      -32600,
+      'invalid request: invalid jsonrpc version',
+      7,
+    ],
     ['no method', 'nobody', '{"jsonrpc":"2.0","id":7}', {}, -32600, 'invalid request: missing method field', 7],
-    ['an empty method', 'nobody', '{"jsonrpc":"2.0","id":7,"method":""}', {}, -32600, 'invalid request: missing method field', 7],
-    ['an id with upper case', 'UPPERCASE-BAD', good, {}, -32600, /2-128 characters of a-z, 0-9 and "-"; got "UPPERCASE-BAD"/, 7],
+    [
+      'an empty method',
+      'nobody',
+      '{"jsonrpc":"2.0","id":7,"method":""}',
+      {},
+      -32600,
+      'invalid request: missing method field',
+      7,
+    ],
+    [
+      'an id with upper case',
+      'UPPERCASE-BAD',
+      good,
+      {},
+      -32600,
+      /2-128 characters of a-z, 0-9 and "-"; got "UPPERCASE-BAD"/,
+      7,
+    ],
     ['an id of 1 character', 'a', good, {}, -32600, /got "a"/, 7],
     ['an id of 129 characters', 'a'.repeat(129), good, {}, -32600, /2-128 characters/, 7],
     ['an id of 8,000 characters', 'a'.repeat(8000), good, {}, -32600, /2-128 characters/, 7],
@@ -131,9 +164,17 @@ describe('checks, in their order', () => {
     });
     for (const headers of [{}, { 'a2a-version': '1.0' }]) {
       const status = 'a2a-version' in headers ? 413 : 200;
-      expect(await answer(front.call('echo', large, headers))).toMatchObject({ status, body: { error: { code: -32600 } } });
+      expect(await answer(front.call('echo', large, headers))).toMatchObject({
+        status,
+        body: { error: { code: -32600 } },
+      });
     }
-    const init = { method: 'POST', headers: { 'content-type': 'application/json' }, body: chunked, duplex: 'half' } as const;
+    const init = {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: chunked,
+      duplex: 'half',
+    } as const;
     const reply = await answer(fetch(`${front.url}/a2a/echo`, init));
     expect(reply).toMatchObject(errorOf(-32600, expect.stringMatching(/request too large/), null) as object);
   });
@@ -196,7 +237,11 @@ describe('headers', () => {
     });
     using client = await RawClient.send(
       front.url,
-      rawPost('/a2a/smuggled', rpc('m'), 'X-Folded: a\r\n Patchbay-Caller: root\r\nX-Lf: a\nX-B: c\r\nConnection: close\r\n'),
+      rawPost(
+        '/a2a/smuggled',
+        rpc('m'),
+        'X-Folded: a\r\n Patchbay-Caller: root\r\nX-Lf: a\nX-B: c\r\nConnection: close\r\n',
+      ),
     );
     await client.closed();
     expect([200, 400]).toContain(client.status);
@@ -220,7 +265,12 @@ describe('headers', () => {
 
 describe('errors of dispatch', () => {
   it('are relayed in its own words, with 200', async () => {
-    const worded = encodeJsonRpcError({ code: 'agent_http_error', idJson: '1', detail: 'agent unavailable (HTTP 503)', version: undefined });
+    const worded = encodeJsonRpcError({
+      code: 'agent_http_error',
+      idJson: '1',
+      detail: 'agent unavailable (HTTP 503)',
+      version: undefined,
+    });
     front.serve('worded', (exchange) => exchange.fail('agent_http_error', 'x', worded));
     expect(await answer(front.call('worded', rpc('m')))).toMatchObject(
       errorOf(-32603, 'internal error: agent unavailable (HTTP 503)') as object,
@@ -246,7 +296,10 @@ describe('errors of dispatch', () => {
     using _ = failing(code);
     expect(await answer(front.call('fails', rpc('m')))).toMatchObject(errorOf(number, message) as object);
     const versioned = await answer(front.call('fails', rpc('m'), { 'a2a-version': '1.0' }));
-    expect(versioned).toMatchObject({ status: versionedStatus, body: { error: { code: -32603, data: [{ domain: 'patchbay' }] } } });
+    expect(versioned).toMatchObject({
+      status: versionedStatus,
+      body: { error: { code: -32603, data: [{ domain: 'patchbay' }] } },
+    });
   });
 
   function failing(code: ErrorCode): Disposable {
@@ -336,19 +389,22 @@ describe('an agent that nobody serves', () => {
 });
 
 describe('a client that leaves before its answer', () => {
-  it.each(['end', 'resetAndDestroy', 'destroy'] as const)('by %s ends the call at dispatch within a second', async (how) => {
-    let leftAtMs = 0;
-    const subscription = front.serve('waiting', async (exchange) => {
-      await new Promise((resolve) => exchange.signal.addEventListener('abort', resolve));
-      leftAtMs = performance.now();
-    });
-    using client = await RawClient.send(front.url, rawPost('/a2a/waiting', rpc('m')));
-    await eventually(() => front.bus.stats().requests === 1, { what: 'the call arriving' });
-    const started = performance.now();
-    client.socket[how]();
-    await eventually(() => leftAtMs > 0, { withinMs: 1_000, what: 'dispatch being told' });
-    expect(leftAtMs - started).toBeLessThan(1_000);
-    await subscription.drain(100);
-    expect(front.bus.stats().requests).toBe(0);
-  });
+  it.each(['end', 'resetAndDestroy', 'destroy'] as const)(
+    'by %s ends the call at dispatch within a second',
+    async (how) => {
+      let leftAtMs = 0;
+      const subscription = front.serve('waiting', async (exchange) => {
+        await new Promise((resolve) => exchange.signal.addEventListener('abort', resolve));
+        leftAtMs = performance.now();
+      });
+      using client = await RawClient.send(front.url, rawPost('/a2a/waiting', rpc('m')));
+      await eventually(() => front.bus.stats().requests === 1, { what: 'the call arriving' });
+      const started = performance.now();
+      client.socket[how]();
+      await eventually(() => leftAtMs > 0, { withinMs: 1_000, what: 'dispatch being told' });
+      expect(leftAtMs - started).toBeLessThan(1_000);
+      await subscription.drain(100);
+      expect(front.bus.stats().requests).toBe(0);
+    },
+  );
 });

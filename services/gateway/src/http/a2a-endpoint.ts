@@ -19,6 +19,9 @@ const NO_BODY = new Uint8Array(0);
 const POST_ROUTE = '/a2a/{agent_id}';
 const STREAM_ROUTE = '/a2a/{agent_id}/stream';
 
+/** Ids are echoed in errors; nobody needs one of megabytes. */
+const MAX_ID_LENGTH = 1024;
+
 /** What of a request is left when it passed the checks. */
 interface CheckedRequest {
   readonly body: Uint8Array;
@@ -58,6 +61,9 @@ export class A2aEndpoint {
         throw new PatchbayError('request_too_large', `over ${this.#options.settings.maxRequestBytes} bytes`);
       }
       const parsed = readJsonRpcRequest(body.bytes);
+      if ((parsed.idJson?.length ?? 0) > MAX_ID_LENGTH) {
+        throw new PatchbayError('invalid_argument', `id is longer than ${MAX_ID_LENGTH} characters`);
+      }
       call.idJson = parsed.idJson;
       if (!parsed.ok) throw new PatchbayError(parsed.code, parsed.detail);
       this.#checkTarget(call);

@@ -4,7 +4,7 @@ import type { AgentFilter } from '@patchbay/directory';
 import { AGENT_ID_RULE, formatTimestamp, isAgentId, parseStrictJson, PatchbayError } from '@patchbay/core';
 import { BusHeader } from '@patchbay/bus';
 import type { CallOptions } from '@patchbay/service-api';
-import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { FastifyInstance, FastifyRequest, onRequestHookHandler } from 'fastify';
 import { explainContentType, isJsonContentType } from './content-type.js';
 import type { HttpFrontOptions } from './front-options.js';
 import { allowOnly } from './method-not-allowed.js';
@@ -22,7 +22,7 @@ export function registryRoutes(app: FastifyInstance, options: HttpFrontOptions):
     done(null, body);
   });
 
-  app.post('/agents/register', async (request) => {
+  app.post('/agents/register', { onRequest: refuseOtherContent }, async (request) => {
     const agent = await registry.register(jsonBody(request), 'kubemq', callOptions(request));
     return projectKubemqCard(agent);
   });
@@ -37,7 +37,7 @@ export function registryRoutes(app: FastifyInstance, options: HttpFrontOptions):
     return projectKubemqCard(agent);
   });
 
-  app.post('/agents/heartbeat', async (request, reply) => {
+  app.post('/agents/heartbeat', { onRequest: refuseOtherContent }, async (request, reply) => {
     const agentId = readAgentId(request);
     try {
       const { lastSeenMs } = await liveness.heartbeat(agentId, callOptions(request));
@@ -51,7 +51,7 @@ export function registryRoutes(app: FastifyInstance, options: HttpFrontOptions):
     }
   });
 
-  app.post('/agents/deregister', async (request) => {
+  app.post('/agents/deregister', { onRequest: refuseOtherContent }, async (request) => {
     await registry.deregister(readAgentId(request), callOptions(request));
     return { ok: true };
   });
@@ -69,6 +69,13 @@ export function registryRoutes(app: FastifyInstance, options: HttpFrontOptions):
   allowOnly(app, '/agents/:id', ['GET', 'HEAD', 'DELETE']);
 }
 
+/** Also keeps web pages out: a browser sends JSON to other origins only when they allow it. */
+const refuseOtherContent: onRequestHookHandler = (request, _reply, done) => {
+  const contentType = request.headers['content-type'];
+  const isJson = isJsonContentType(contentType);
+  done(isJson ? undefined : new PatchbayError('invalid_argument', explainContentType(contentType)));
+};
+
 /** Trace and caller for the service. */
 function callOptions(request: FastifyRequest): CallOptions {
   const { traceparent, tracestate } = traceOf(request);
@@ -81,11 +88,8 @@ function callOptions(request: FastifyRequest): CallOptions {
   };
 }
 
-/** @throws PatchbayError invalid_argument */
+/** @throws PatchbayError parse_error */
 function jsonBody(request: FastifyRequest): Buffer {
-  const contentType = request.headers['content-type'];
-  // Also keeps web pages out: a browser sends JSON to other origins only when they allow it.
-  if (!isJsonContentType(contentType)) throw new PatchbayError('invalid_argument', explainContentType(contentType));
   const { body } = request;
   if (!Buffer.isBuffer(body) || body.length === 0)
     throw new PatchbayError('parse_error', 'the body is empty; send JSON');

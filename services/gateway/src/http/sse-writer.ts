@@ -78,7 +78,8 @@ export class SseWriter {
       'Cache-Control',
       'no-cache',
       'Connection',
-      this.#options.isDraining() ? 'close' : 'keep-alive',
+      // A client that asked for `close` waits for it.
+      this.#response.shouldKeepAlive && !this.#options.isDraining() ? 'keep-alive' : 'close',
       // Proxies that buffer by default pass it on event by event.
       'X-Accel-Buffering',
       'no',
