@@ -22,6 +22,10 @@ export const BusHeader = {
   credit: 'Patchbay-Credit',
   /** `frames`: the caller speaks frames. Absent: a plain client. */
   accept: 'Patchbay-Accept',
+  /** `stream`: the caller waits for any number of replies. Absent: for one. */
+  wants: 'Patchbay-Wants',
+  /** Bytes of frames that the sending connection has sent to the receiving one so far, this frame included. */
+  sent: 'Patchbay-Sent',
   /** Code of the error that ended the exchange. */
   error: 'Patchbay-Error',
   /** Its message, one line. */

@@ -13,11 +13,17 @@ export function assertHeaders(headers: Headers): void {
   for (const name in headers) {
     const value = headers[name];
     if (value === undefined) continue;
-    if (value.includes('\n') || value.includes('\r')) throw lineBreak(name);
+    if (hasLineBreak(value)) throw lineBreakError(name);
   }
 }
 
-function lineBreak(name: string): PatchbayError {
+/** Whether a value would end its line. */
+export function hasLineBreak(value: string): boolean {
+  return value.includes('\n') || value.includes('\r');
+}
+
+/** The refusal of header `name`. */
+export function lineBreakError(name: string): PatchbayError {
   return new PatchbayError(
     'invalid_argument',
     `header ${JSON.stringify(name)} has a line break in its value; remove it`,

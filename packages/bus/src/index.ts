@@ -15,4 +15,7 @@ export { BusHeader } from './bus-header.js';
 export type { BusStats } from './bus-stats.js';
 export { MemoryBus } from './memory/memory-bus.js';
 export type { MemoryBusOptions } from './memory/memory-bus.js';
+export type { NatsConnectOptions } from './nats/connect-nats.js';
+export { NatsBus } from './nats/nats-bus.js';
+export type { NatsBusOptions } from './nats/nats-bus.js';
 export { Subjects } from './subjects.js';

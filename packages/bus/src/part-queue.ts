@@ -5,8 +5,8 @@ import type { Message } from './bus.js';
 export interface PartQueueOwner {
   /** The reader asks for the first part. */
   onStart(): void;
-  /** The reader took parts of so many bytes. */
-  onTaken(bytes: number): void;
+  /** The reader took a part that counted for so much. */
+  onTaken(cost: number): void;
   /** The reader left the loop before the end. */
   onLeft(): void;
 }
@@ -19,6 +19,11 @@ export function partCost(bodyLength: number): number {
   return bodyLength + OVERHEAD_BYTES;
 }
 
+interface Queued {
+  readonly part: Message;
+  readonly cost: number;
+}
+
 interface Reader {
   resolve(result: IteratorResult<Message>): void;
   reject(error: PatchbayError): void;
@@ -27,7 +32,7 @@ interface Reader {
 /** Parts between their sender and one reader: an async iterator that is fed from outside. Used by both adapters. */
 export class PartQueue implements AsyncIterator<Message, undefined> {
   readonly #owner: PartQueueOwner;
-  #parts: Message[] = [];
+  #parts: Queued[] = [];
   #head = 0;
   #readers: Reader[] = [];
   #started = false;
@@ -39,9 +44,14 @@ export class PartQueue implements AsyncIterator<Message, undefined> {
     this.#owner = owner;
   }
 
-  /** Bytes that wait for the reader, as {@link partCost} counts them. */
+  /** What the parts that wait for the reader count for. */
   get queuedBytes(): number {
     return this.#queuedBytes;
+  }
+
+  /** Whether the reader waits for the next part. */
+  get isAwaited(): boolean {
+    return this.#readers.length > 0;
   }
 
   /** Whether the stream has ended, for the reader may still have parts to take. */
@@ -49,17 +59,17 @@ export class PartQueue implements AsyncIterator<Message, undefined> {
     return this.#ended;
   }
 
-  /** Gives a part to the reader. */
-  push(part: Message): void {
+  /** Gives a part to the reader; `cost` is what it counts for while it waits. */
+  push(part: Message, cost = partCost(part.body.length)): void {
     if (this.#ended) return;
     const reader = this.#readers.shift();
     if (reader !== undefined) {
       reader.resolve({ done: false, value: part });
-      this.#owner.onTaken(partCost(part.body.length));
+      this.#owner.onTaken(cost);
       return;
     }
-    this.#parts.push(part);
-    this.#queuedBytes += partCost(part.body.length);
+    this.#parts.push({ part, cost });
+    this.#queuedBytes += cost;
   }
 
   /** Ends the stream after what is queued: well, or with `error`. The first end counts. */
@@ -84,11 +94,11 @@ export class PartQueue implements AsyncIterator<Message, undefined> {
       this.#started = true;
       this.#owner.onStart();
     }
-    const part = this.#parts[this.#head];
-    if (part !== undefined) {
-      this.#drop(part);
-      this.#owner.onTaken(partCost(part.body.length));
-      return Promise.resolve({ done: false, value: part });
+    const queued = this.#parts[this.#head];
+    if (queued !== undefined) {
+      this.#drop(queued.cost);
+      this.#owner.onTaken(queued.cost);
+      return Promise.resolve({ done: false, value: queued.part });
     }
     return new Promise((resolve, reject) => {
       const reader: Reader = { resolve, reject };
@@ -118,8 +128,8 @@ export class PartQueue implements AsyncIterator<Message, undefined> {
     else reader.reject(error);
   }
 
-  #drop(part: Message): void {
-    this.#queuedBytes -= partCost(part.body.length);
+  #drop(cost: number): void {
+    this.#queuedBytes -= cost;
     this.#head++;
     if (this.#head === this.#parts.length) {
       this.#parts = [];
@@ -134,4 +144,4 @@ export class PartQueue implements AsyncIterator<Message, undefined> {
   }
 }
 
-const TAKEN: Message = { subject: '', body: new Uint8Array(0), headers: {} };
+const TAKEN: Queued = { part: { subject: '', body: new Uint8Array(0), headers: {} }, cost: 0 };

@@ -1,7 +1,7 @@
-import { PatchbayError } from '@patchbay/core';
-import type { ErrorCode } from '@patchbay/core';
+import type { ErrorCode, PatchbayError } from '@patchbay/core';
 import type { Exchange, Headers } from '../bus.js';
 import { RemoteError } from '../bus-error.js';
+import { endedError, rejected } from '../ended-exchange.js';
 import { assertHeaders, NO_HEADERS } from '../headers.js';
 import type { InHand } from '../in-hand.js';
 import type { MemoryCall } from './memory-call.js';
@@ -49,11 +49,11 @@ export class MemoryExchange implements Exchange {
   }
 
   write(body: Uint8Array, headers: Headers = NO_HEADERS): Promise<void> {
-    if (this.#ended) return Promise.reject(this.#abortReason ?? endedError());
+    if (this.#ended) return rejected(this.#abortReason ?? endedError());
     try {
       assertHeaders(headers);
     } catch (error) {
-      return Promise.reject(error);
+      return rejected(error);
     }
     return this.#call.write(this, body, headers);
   }
@@ -84,8 +84,4 @@ export class MemoryExchange implements Exchange {
     this.release();
     this.#controller?.abort(reason);
   }
-}
-
-function endedError(): PatchbayError {
-  return new PatchbayError('cancelled', 'the exchange has ended; nothing more can be written to it');
 }

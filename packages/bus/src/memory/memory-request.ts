@@ -4,6 +4,7 @@ import { DeadlineExceededError } from '../bus-error.js';
 import type { RemoteError } from '../bus-error.js';
 import { WheelEntry } from '../deadline-wheel.js';
 import type { DeadlineWheel } from '../deadline-wheel.js';
+import { rejected } from '../ended-exchange.js';
 import { answer, Responders } from './memory-call.js';
 import type { MemoryCall } from './memory-call.js';
 import type { MemoryExchange } from './memory-exchange.js';
@@ -48,12 +49,12 @@ export class MemoryRequest extends WheelEntry implements MemoryCall {
   }
 
   write(exchange: MemoryExchange, body: Uint8Array, headers: Headers): Promise<void> {
-    if (!this.responders.claim(exchange)) return Promise.reject(lostError());
+    if (!this.responders.claim(exchange)) return rejected(lostError());
     if (this.#part !== undefined) {
       const error = new PatchbayError('internal', `${this.#subject} answered one request with several parts`);
       this.#settle();
       this.#reject(error);
-      return Promise.reject(error);
+      return rejected(error);
     }
     this.#part = answer(this.#subject, body, headers);
     return Promise.resolve();

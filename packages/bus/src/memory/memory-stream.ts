@@ -1,6 +1,7 @@
 import { PatchbayError } from '@patchbay/core';
 import type { Headers, Message } from '../bus.js';
 import type { RemoteError } from '../bus-error.js';
+import { rejected } from '../ended-exchange.js';
 import { PartQueue } from '../part-queue.js';
 import type { PartQueueOwner } from '../part-queue.js';
 import { answer, Responders } from './memory-call.js';
@@ -76,12 +77,15 @@ export class MemoryStream implements MemoryCall, PartQueueOwner {
   }
 
   write(exchange: MemoryExchange, body: Uint8Array, headers: Headers): Promise<void> {
-    if (!this.responders.claim(exchange)) return Promise.reject(this.#gone());
+    if (!this.responders.claim(exchange)) return rejected(this.#gone());
     this.#queue.push(answer(this.#subject, body, headers));
     if (this.#queue.queuedBytes < this.#windowBytes) return ROOM;
-    return new Promise((resolve, reject) => {
+    const written = new Promise<void>((resolve, reject) => {
       this.#writers.push({ resolve, reject });
     });
+    // Whoever does not wait for it need not hear that the reader is gone.
+    written.catch(() => undefined);
+    return written;
   }
 
   end(exchange: MemoryExchange): void {
