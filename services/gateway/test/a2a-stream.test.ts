@@ -221,7 +221,7 @@ describe('before the first event', () => {
   });
 
   it('the headers wait for one keepalive interval at most', async () => {
-    let fail = (): void => undefined;
+    let fail: (() => void) | undefined;
     front.serve('silent', async (exchange) => {
       fail = () => exchange.fail('agent_unreachable', 'gone');
       await gone(exchange);
@@ -229,7 +229,7 @@ describe('before the first event', () => {
     using client = await RawClient.send(front.url, rawPost('/a2a/silent', STREAM));
     await client.received(': keepalive\n\n', 1_000);
     expect(client.text).toContain('Content-Type: text/event-stream');
-    fail();
+    fail?.();
     await client.received('event: task.error\n');
   });
 });
@@ -237,7 +237,7 @@ describe('before the first event', () => {
 describe('keepalives', () => {
   it('come after silence, and each event sets the clock back', async () => {
     const times: number[] = [];
-    let send = (_: string): Promise<void> => Promise.resolve();
+    let send: ((name: string) => Promise<void>) | undefined;
     front.serve('pausing', async (exchange) => {
       send = (name) => emit(exchange, [name, '{}']);
       await send('task.status');
@@ -248,13 +248,13 @@ describe('keepalives', () => {
     await eventually(() => times.length >= 3, { what: 'two keepalives' });
     const [event = 0, keepalive = 0] = times;
     expect(keepalive - event).toBeGreaterThan(KEEPALIVE_MS * 0.8);
-    await send('task.done');
+    await send?.('task.done');
     await client.received('event: task.done');
     expect(httpChunks(client.body).filter((chunk) => chunk.startsWith(':'))[0]).toBe(': keepalive\n\n');
   });
 
   it('can be turned off for one request', async () => {
-    let send = (): Promise<void> => Promise.resolve();
+    let send: (() => Promise<void>) | undefined;
     front.serve('quiet', async (exchange) => {
       send = () => emit(exchange, ['task.done', '{}']);
       await emit(exchange, ['task.status', '{}']);
@@ -269,7 +269,7 @@ describe('keepalives', () => {
     });
     using metronome = await RawClient.send(front.url, rawPost('/a2a/metronome', STREAM));
     await eventually(() => metronome.text.split(': keepalive').length > 3, { what: 'three keepalives' });
-    await send();
+    await send?.();
     await quiet.received('task.done');
     expect(quiet.text).not.toContain('keepalive\n');
   });

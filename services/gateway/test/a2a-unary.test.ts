@@ -263,6 +263,12 @@ describe('headers', () => {
   });
 });
 
+/** An agent `fails` until disposed of. */
+function failing(code: ErrorCode): Disposable {
+  const subscription = front.serve('fails', (exchange) => exchange.fail(code, 'why'));
+  return { [Symbol.dispose]: () => void subscription.drain(0) };
+}
+
 describe('errors of dispatch', () => {
   it('are relayed in its own words, with 200', async () => {
     const worded = encodeJsonRpcError({
@@ -301,11 +307,6 @@ describe('errors of dispatch', () => {
       body: { error: { code: -32603, data: [{ domain: 'patchbay' }] } },
     });
   });
-
-  function failing(code: ErrorCode): Disposable {
-    const subscription = front.serve('fails', (exchange) => exchange.fail(code, 'why'));
-    return { [Symbol.dispose]: () => void subscription.drain(0) };
-  }
 });
 
 describe('time', () => {

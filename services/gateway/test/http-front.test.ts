@@ -98,7 +98,7 @@ describe('health', () => {
 describe('draining', () => {
   it('finishes what is in flight, says close, and takes nothing new', async () => {
     await using front = await RunningFront.start();
-    let finish = (): void => undefined;
+    let finish: (() => void) | undefined;
     front.serve('slow', (exchange, delivery) => {
       return new Promise<void>((resolve) => {
         finish = () => {
@@ -116,7 +116,7 @@ describe('draining', () => {
     expect(busy.closedAtMs).toBeUndefined();
     await expect(fetch(`${front.url}/healthz`)).rejects.toThrow();
     expect(front.readiness.report()).toMatchObject({ ready: false, draining: true });
-    finish();
+    finish?.();
     await drained;
     await busy.closed();
     expect(busy.text).toMatch(/Connection: close/i);

@@ -114,9 +114,9 @@ describe('POST /agents/register', () => {
   });
 });
 
-describe('reads', () => {
-  const skill = (...tags: string[]) => ({ skills: [{ id: 's', name: 'S', description: '', tags }] });
+const skill = (...tags: string[]) => ({ skills: [{ id: 's', name: 'S', description: '', tags }] });
 
+describe('reads', () => {
   beforeEach(() => {
     front.know('echo-01', { name: 'Echo', extra: { owner_team: 'blue' } });
     front.know('translate-01', skill('nlp', 'translate'));
@@ -226,7 +226,7 @@ describe('heartbeat and deregistration', () => {
     ['POST', '/agents/heartbeat', '{"agent_id":"a.>"}', 400, /2-128 characters.*got "a\.>"/],
     ['POST', '/agents/heartbeat', '{bad', 400, /not valid JSON/],
     ['POST', '/agents/heartbeat', '{"agent_id":"a1","agent_id":"b1"}', 400, /twice/],
-    ['POST', '/agents/deregister', `${'['.repeat(2000)}`, 400, /nested deeper/],
+    ['POST', '/agents/deregister', '['.repeat(2000), 400, /nested deeper/],
   ])('%s %s with %s is %i', async (method, path, body, status, error) => {
     expect(await ask(method, path, body)).toMatchObject({ status, body: { error: expect.stringMatching(error) } });
   });
