@@ -1,11 +1,35 @@
-import { MemoryBus } from '@patchbay/bus';
-import type { Bus } from '@patchbay/bus';
+import { MemoryBus, NatsBus } from '@patchbay/bus';
+import type { Bus, NatsConnectOptions } from '@patchbay/bus';
 import type { Config } from '@patchbay/config';
 import type { Logger } from '@patchbay/telemetry';
 
-/** The bus that the settings mean: inside this process, or NATS. */
-export function openBus(_config: Config, logger: Logger): Bus {
-  return new MemoryBus({
-    onHandlerError: (error, subject) => logger.error({ err: error, subject }, 'a message could not be handled'),
+/**
+ * The bus that the settings mean: inside this process, or NATS. Waits for a NATS that is not there yet.
+ * @throws PatchbayError bus_unavailable when NATS refuses the credentials or `signal` aborts
+ */
+export async function openBus(config: Config, logger: Logger, signal: AbortSignal | undefined): Promise<Bus> {
+  const onHandlerError = (error: unknown, subject: string): void => {
+    logger.error({ err: error, subject }, 'a message could not be handled');
+  };
+  if (config.natsUrl === null) return new MemoryBus({ onHandlerError });
+  return NatsBus.connect({
+    ...serversAndSecurity(config.natsUrl),
+    name: config.nodeId,
+    localFirst: config.localFirst,
+    onHandlerError,
+    onComplaint: (code) => logger.error({ code }, 'NATS complains'),
+    onWaiting: (reason) => logger.warn({ reason }, 'waiting for NATS'),
+    ...(signal === undefined ? {} : { signal }),
   });
+}
+
+/** The client takes credentials apart from the URLs: `nats://user:password@host` or `nats://token@host`. */
+function serversAndSecurity(natsUrl: readonly string[]): Pick<NatsConnectOptions, 'servers' | 'security'> {
+  const urls = natsUrl.map((url) => new URL(url));
+  const servers = urls.map((url) => `${url.protocol}//${url.host}`);
+  const withUser = urls.find((url) => url.username !== '');
+  if (withUser === undefined) return { servers };
+  const user = decodeURIComponent(withUser.username);
+  const pass = decodeURIComponent(withUser.password);
+  return { servers, security: pass === '' ? { token: user } : { user, pass } };
 }

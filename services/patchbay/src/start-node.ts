@@ -73,7 +73,7 @@ export async function startNode(loaded: LoadedConfig, options: NodeOptions): Pro
 
     // Bus
     const subjects = new Subjects();
-    const bus = openBus(config, logger);
+    const bus = await openBus(config, logger, signal);
     shutdown.defer('bus', () => bus.close());
     signal?.throwIfAborted();
 
