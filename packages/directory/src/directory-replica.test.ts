@@ -6,7 +6,7 @@ import type { ChangesChunk, ReplicaAck } from '@patchbay/service-api';
 import { silentLogger } from '@patchbay/telemetry';
 import { eventually } from '@patchbay/testkit';
 import * as fc from 'fast-check';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Directory } from './directory.js';
 import { DirectoryReplica } from './directory-replica.js';
 import { Membership } from './membership.js';
@@ -106,6 +106,7 @@ beforeEach(() => {
 });
 
 afterEach(async () => {
+  vi.useRealTimers();
   for (const end of endings) await end();
   await bus.close();
 });
@@ -139,6 +140,11 @@ async function follow(membership?: Membership): Promise<DirectoryReplica> {
   replica.start();
   await replica.ready(5_000);
   return replica;
+}
+
+/** From here on timers fire when the test says so. */
+function ownTime(): void {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
 }
 
 function listed(): string[] {
@@ -189,16 +195,18 @@ describe('DirectoryReplica', () => {
 
   it('puts events in order without asking when the late one comes within 50 ms', async () => {
     const replica = await follow();
+    ownTime();
     const [first, second, third] = [registry.register('a1'), registry.register('b1'), registry.register('c1')];
     publishEvents(bus, subjects, [third]);
     publishEvents(bus, subjects, [second]);
-    await bus.flush();
+    await vi.advanceTimersByTimeAsync(49);
     expect(directory.revision).toBe(0);
     expect(replica.isCaughtUp).toBe(false);
     publishEvents(bus, subjects, [first]);
     await bus.flush();
     expect(listed()).toEqual(['a1', 'b1', 'c1']);
     expect(replica.isCaughtUp).toBe(true);
+    await vi.advanceTimersByTimeAsync(10_000);
     expect(registry.asked).toEqual([0]);
   });
 
@@ -254,12 +262,12 @@ describe('DirectoryReplica', () => {
 
   it('stops asking for a revision that the registry does not have', async () => {
     const replica = await follow();
+    ownTime();
     replica.noticeHead(99);
-    await eventually(() => registry.asked.length === 2 && replica.isCaughtUp);
-    await new Promise((resolve) => {
-      setTimeout(resolve, 150); // three times the patience with a gap
-    });
+    expect(replica.isCaughtUp).toBe(false);
+    for (let passed = 0; passed < 1_000; passed += 50) await vi.advanceTimersByTimeAsync(50);
     expect(registry.asked).toEqual([0, 0]);
+    expect(replica.isCaughtUp).toBe(true);
   });
 
   it('applies events that come while a snapshot is on its way', async () => {
