@@ -117,7 +117,13 @@ function connectPostgres(options: PostgresStoreOptions): Connection {
 async function connectEmbedded({ dataDir, logger }: EmbeddedStoreOptions): Promise<Connection> {
   const embedded = await EmbeddedDatabase.start({ dataDir, logger });
   const database = new StoreDatabase({
-    pool: { host: embedded.socketDir, user: 'postgres', database: 'postgres', max: EMBEDDED_CONNECTIONS },
+    pool: {
+      host: embedded.socketDir,
+      user: 'postgres',
+      database: 'postgres',
+      max: EMBEDDED_CONNECTIONS,
+      idleTimeoutMillis: 0, // kept open: the next one could only come when this one is gone
+    },
     logger,
     connectAgainForMs: EMBEDDED_CONNECT_AGAIN_MS,
     hasServerTimeouts: false,

@@ -1,0 +1,35 @@
+import { describe, expect, test } from 'vitest';
+import { creationError } from './database-folder.js';
+
+describe('a database that could not be created', () => {
+  test.each([
+    { end: { code: null, signal: 'SIGKILL' as const, isLate: false }, stderr: '' },
+    {
+      end: { code: 1, signal: null, isLate: false },
+      stderr: 'RangeError: WebAssembly.Memory(): could not allocate memory',
+    },
+    {
+      end: { code: null, signal: 'SIGABRT' as const, isLate: false },
+      stderr: 'FATAL ERROR: JavaScript heap out of memory',
+    },
+  ])('for lack of memory says how much it takes ($end.signal, $stderr)', ({ end, stderr }) => {
+    expect(creationError(end, stderr)).toMatchObject({
+      code: 'store_unavailable',
+      message: expect.stringMatching(
+        /killed, most likely for lack of memory: it needs about 900 MB .* and \d+ MB are free; .*PATCHBAY_DATABASE_URL/,
+      ) as string,
+    });
+  });
+
+  test('for another reason gives the last words of the process', () => {
+    const error = creationError({ code: 1, signal: null, isLate: false }, 'a\nb\nc\nError: ENOSPC: no space left\n');
+    expect(error.message).toBe(
+      'creating the embedded database failed (exit code 1): b | c | Error: ENOSPC: no space left',
+    );
+  });
+
+  test('in time says so', () => {
+    const error = creationError({ code: null, signal: 'SIGKILL', isLate: true }, '');
+    expect(error.message).toContain('took more than 120 s');
+  });
+});
