@@ -75,6 +75,7 @@ export class Membership {
   /** Stops beating; the others take this node for gone after 3 s. Idempotent. */
   async stop(): Promise<void> {
     clearInterval(this.#timer);
+    this.#timer = undefined;
     await this.#subscription?.drain(0);
   }
 

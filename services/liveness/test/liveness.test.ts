@@ -182,14 +182,14 @@ describe('expiry', () => {
     await using node = await startLivenessNode({
       bus,
       store: store.liveness,
-      ttlSeconds: 1,
-      sweepIntervalSeconds: 0.1,
+      ttlSeconds: 2,
+      sweepIntervalSeconds: 0.5,
     });
     const isSilentGone = async (): Promise<boolean> => {
       await node.client.heartbeat('beating-01');
       return node.directory.get('silent-01') === undefined;
     };
-    await eventually(isSilentGone, { withinMs: 10_000, everyMs: 50, what: 'the expiry' });
+    await eventually(isSilentGone, { withinMs: 20_000, everyMs: 50, what: 'the expiry' });
     expect(node.directory.get('beating-01')).toBeDefined();
   });
 
