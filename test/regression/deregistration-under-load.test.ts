@@ -10,9 +10,9 @@ test('after the 200 no new call starts, and the calls in flight finish', async (
   for (let round = 0; round < 5; round += 1) {
     await registerAgent(node, 'leaving', agent.url);
     const answers: { readonly startedAt: number; readonly answer: RpcAnswer }[] = [];
-    let isLoading = true;
-    const load = Array.from({ length: 16 }, async () => {
-      while (isLoading) {
+    const load = new AbortController();
+    const callers = Array.from({ length: 16 }, async () => {
+      while (!load.signal.aborted) {
         const startedAt = performance.now();
         answers.push({ startedAt, answer: await callAgent(node, 'leaving') });
       }
@@ -25,8 +25,8 @@ test('after the 200 no new call starts, and the calls in flight finish', async (
     for (let n = 0; n < 20; n += 1) {
       expect((await callAgent(node, 'leaving')).error?.code).toBe(-32002);
     }
-    isLoading = false;
-    await Promise.all(load);
+    load.abort();
+    await Promise.all(callers);
     expect(agent.received.length).toBe(receivedAt200);
     for (const { startedAt, answer } of answers) {
       if (answer.error !== undefined) expect(answer.error.code).toBe(-32002);
