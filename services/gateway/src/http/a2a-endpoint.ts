@@ -202,8 +202,7 @@ export class A2aEndpoint {
   #fail(call: InboundCall, error: unknown): void {
     const { code, body } = wordError(error, call.wording);
     this.#note(call, error);
-    const hasVersion = call.request.headers['a2a-version'] !== undefined;
-    this.#replies.write(call.response, { status: statusOf(code, hasVersion), traceId: call.traceId, body });
+    this.#replies.write(call.response, { status: statusOf(code, call.hasVersion), traceId: call.traceId, body });
   }
 
   /** Leaves an error in metrics, trace and, when it is our own fault, in the log. */

@@ -5,18 +5,11 @@ import { pathSegment } from './path-segment.js';
 
 const POST_ONLY: readonly HTTPMethods[] = ['POST'];
 
-/** `/a2a/{id}` and `/a2a/{id}/stream`, answered by the endpoint itself: Fastify only finds the route. */
+/** What is beside the calls under `/a2a/{id}`; those are recognised before the router (see `callTarget`). */
 export function a2aRoutes(app: FastifyInstance, endpoint: A2aEndpoint): void {
-  // Hijacked before Fastify looks at the body: it would answer a wrong content type in its own words.
-  app.post('/a2a/:id', {
-    onRequest: (request, reply) => {
-      reply.hijack();
-      void endpoint.post(request.raw, reply.raw, pathSegment(request.raw.url ?? '', 2));
-    },
-    handler: hijacked,
-  });
   app.get('/a2a/:id/stream', {
     exposeHeadRoute: false,
+    // Answered by the endpoint itself: Fastify only finds the route.
     onRequest: (request, reply) => {
       reply.hijack();
       void endpoint.getStream(request.raw, reply.raw, pathSegment(request.raw.url ?? '', 2));

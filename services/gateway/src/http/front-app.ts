@@ -1,15 +1,14 @@
-import type { ServerResponse } from 'node:http';
+import type { RequestListener, ServerResponse } from 'node:http';
 import { fastify } from 'fastify';
-import type { FastifyInstance } from 'fastify';
 import { asPatchbayError, PatchbayError } from '@patchbay/core';
 import { traceIdOf } from '@patchbay/telemetry';
 import { A2aEndpoint } from './a2a-endpoint.js';
 import { a2aRoutes } from './a2a-routes.js';
+import { callTarget } from './call-target.js';
 import { agentCardRoute, platformCardRoute } from './card-routes.js';
 import type { HttpFrontOptions, HttpPatience } from './front-options.js';
 import { healthRoutes } from './health-routes.js';
 import { createHttpServer } from './http-server.js';
-import { pathSegment } from './path-segment.js';
 import { describeRegistryError } from './registry-error.js';
 import { registryRoutes } from './registry-routes.js';
 import { guardReply, ReplyWriter } from './reply-writer.js';
@@ -18,29 +17,30 @@ import { addTraceHook, traceOf } from './trace-hook.js';
 /** No part of a path is too long for the router: ids are checked by their own rule, with their own words. */
 const MAX_PARAM_LENGTH = 100_000;
 
-/** Builds everything between a request and an answer; listens nowhere. */
+/** Everything between a request and an answer. */
+export interface FrontApp {
+  readonly handle: RequestListener;
+  close(): Promise<void>;
+}
+
+/** Builds the front; listens nowhere. */
 export async function buildFrontApp(
   options: HttpFrontOptions,
   patience: HttpPatience,
   ownUrl: () => string,
-): Promise<FastifyInstance> {
+): Promise<FrontApp> {
   const { settings, readiness, logger } = options;
   const replies = new ReplyWriter({ ...patience, isDraining: () => readiness.isDraining });
   const endpoint = new A2aEndpoint(options, replies);
 
   const app = fastify({
-    // The front listens itself, on several addresses; this one only hands over Fastify's request handler.
+    // The front listens itself, on several addresses; this server never does.
     serverFactory: (handler) => createHttpServer(handler, patience),
     trustProxy: settings.trustProxy.length === 0 ? false : [...settings.trustProxy],
     routerOptions: { maxParamLength: MAX_PARAM_LENGTH },
     frameworkErrors: (error, request, reply) => {
       // The only one that is left: a path with a broken percent escape.
-      const { url = '' } = request.raw;
       reply.hijack();
-      if (settings.a2aEnabled && request.raw.method === 'POST' && /^\/a2a\/[^/]*$/.test(url.split('?', 1)[0] ?? '')) {
-        void endpoint.post(request.raw, reply.raw, pathSegment(url, 2));
-        return;
-      }
       const body = Buffer.from(JSON.stringify({ error: error.message }));
       replies.write(reply.raw, { status: 400, traceId: traceIdOf(traceOf(request)), body });
     },
@@ -69,7 +69,14 @@ export async function buildFrontApp(
     agentCardRoute(app, options, ownUrl);
   }
   await app.ready();
-  return app;
+  return {
+    handle: (request, response) => {
+      const agentId = settings.a2aEnabled ? callTarget(request) : undefined;
+      if (agentId === undefined) app.routing(request, response);
+      else void endpoint.post(request, response, agentId);
+    },
+    close: () => app.close(),
+  };
 }
 
 /** Fastify's errors about a request, in our vocabulary; everything else as it is. */

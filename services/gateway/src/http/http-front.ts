@@ -34,7 +34,7 @@ export async function startHttpFront(options: HttpFrontOptions): Promise<HttpFro
     patience,
     () => listening?.urls[0] ?? `http://localhost:${settings.httpPort}`,
   );
-  listening = await listen(() => createHttpServer((request, response) => app.routing(request, response), patience), {
+  listening = await listen(() => createHttpServer(app.handle, patience), {
     host: settings.httpHost,
     port: settings.httpPort,
     settings: { host: 'PATCHBAY_HTTP_HOST', port: 'PATCHBAY_HTTP_PORT' },

@@ -1,6 +1,7 @@
 import { createServer, STATUS_CODES } from 'node:http';
 import type { RequestListener, Server } from 'node:http';
 import type { Duplex } from 'node:stream';
+import { newTraceContext, traceIdOf } from '@patchbay/telemetry';
 import type { HttpPatience } from './front-options.js';
 
 /** How often Node looks for connections that took too long. */
@@ -49,7 +50,7 @@ function refuse(error: Error & { code?: string }, socket: Duplex): void {
   const body = JSON.stringify({ error: reason });
   socket.end(
     `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\nContent-Type: application/json\r\n` +
-      `Content-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
+      `Content-Length: ${Buffer.byteLength(body)}\r\nX-Trace-Id: ${traceIdOf(newTraceContext())}\r\nConnection: close\r\n\r\n${body}`,
   );
   setTimeout(() => socket.destroy(), LAST_WORD_MS).unref();
 }

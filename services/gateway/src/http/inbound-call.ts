@@ -16,6 +16,8 @@ export class InboundCall {
   /** What the caller speaks; `unsupported` versions are answered in the newest one's words. */
   readonly version: ProtocolVersion;
   readonly isVersionSupported: boolean;
+  /** The caller names a version: it takes HTTP statuses other than 200. */
+  readonly hasVersion: boolean;
   readonly startedMs = performance.now();
   /** Known when the body is read. */
   idJson: string | undefined;
@@ -33,6 +35,7 @@ export class InboundCall {
     });
     this.traceId = traceIdOf(this.span.context);
     const version = readProtocolVersion(single(headers['a2a-version']));
+    this.hasVersion = version !== undefined;
     this.isVersionSupported = version !== 'unsupported';
     this.version = version === 'unsupported' ? '1.0' : version;
   }
