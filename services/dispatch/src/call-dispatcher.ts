@@ -11,6 +11,7 @@ import type { AgentAddress } from './agent-address.js';
 import type { AgentFailure } from './agent-failure.js';
 import { AgentRequest } from './agent-request.js';
 import { Call } from './call.js';
+import { CallsInHand } from './calls-in-hand.js';
 import type { ConcurrencyLimit } from './concurrency-limit.js';
 import { requestHeaders } from './request-headers.js';
 import { StreamForwarder } from './stream-forwarder.js';
@@ -33,7 +34,7 @@ const WATCH_UNARY_AFTER_MS = 50;
 /** Takes calls off the bus, decides whether they may go on, and starts the forwarder that carries each out. */
 export class CallDispatcher {
   readonly #options: CallDispatcherOptions;
-  readonly #inHand = new Set<Call>();
+  readonly #inHand = new CallsInHand();
   readonly #streams = new Map<string, number>();
 
   constructor(options: CallDispatcherOptions) {
@@ -52,7 +53,7 @@ export class CallDispatcher {
 
   /** Ends every call in hand with `failure`. */
   failAll(failure: AgentFailure): void {
-    for (const call of this.#inHand) call.fail(failure);
+    for (const call of this.#inHand.snapshot()) call.fail(failure);
   }
 
   /** One call, from the bus to the agent. Hot path. */
@@ -98,7 +99,7 @@ export class CallDispatcher {
   #expireOverdue(agentId: string): boolean {
     const nowMs = this.#options.clock.monotonicMs();
     let hasEnded = false;
-    for (const call of this.#inHand) {
+    for (const call of this.#inHand.snapshot()) {
       if (call.agentId === agentId && call.expireIfDue(nowMs)) hasEnded = true;
     }
     return hasEnded;
@@ -158,7 +159,7 @@ export class CallDispatcher {
   }
 
   readonly #whenOver = (call: Call): void => {
-    this.#inHand.delete(call);
+    this.#inHand.remove(call);
     this.#options.limit.release(call.agentId);
   };
 

@@ -29,6 +29,8 @@ export class Call {
   readonly headers: Headers;
   readonly version: ProtocolVersion;
   readonly trace: TraceContext;
+  /** Where it stands among the calls in hand; theirs to change. */
+  position = 0;
   readonly #exchange: Exchange;
   #signal: AbortSignal | undefined;
   readonly #clock: Clock;

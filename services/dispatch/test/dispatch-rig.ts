@@ -5,6 +5,8 @@ import { Directory } from '@patchbay/directory';
 import { startDispatch } from '@patchbay/dispatch';
 import type { DispatchOptions, DispatchService } from '@patchbay/dispatch';
 import { silentLogger } from '@patchbay/telemetry';
+import { startScriptedAgent } from '@patchbay/testkit';
+import type { AgentScript, ScriptedAgent } from '@patchbay/testkit';
 
 /** A call as a front makes it. */
 export interface RigCall {
@@ -91,6 +93,31 @@ export class DispatchRig implements AsyncDisposable {
     await this.dispatch.drain(0);
     await this.bus.close();
   }
+}
+
+/** A rig with one agent, registered as `agentId`. */
+export interface RigWithAgent extends AsyncDisposable {
+  readonly rig: DispatchRig;
+  readonly agent: ScriptedAgent;
+}
+
+/** Starts a scripted agent and a rig that knows it. */
+export async function rigWithAgent(
+  agentId: string,
+  script: AgentScript,
+  options: Partial<DispatchOptions> = {},
+): Promise<RigWithAgent> {
+  const agent = await startScriptedAgent(script);
+  const rig = new DispatchRig(options);
+  rig.register(agentId, agent.url);
+  return {
+    rig,
+    agent,
+    async [Symbol.asyncDispose]() {
+      await rig[Symbol.asyncDispose]();
+      await agent[Symbol.asyncDispose]();
+    },
+  };
 }
 
 /** One part of a stream, in short. */
