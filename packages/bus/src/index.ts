@@ -19,3 +19,4 @@ export type { NatsConnectOptions } from './nats/connect-nats.js';
 export { NatsBus } from './nats/nats-bus.js';
 export type { NatsBusOptions } from './nats/nats-bus.js';
 export { Subjects } from './subjects.js';
+export { TracedBus } from './traced-bus.js';

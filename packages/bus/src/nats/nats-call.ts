@@ -6,7 +6,6 @@ import { WheelEntry } from '../deadline-wheel.js';
 import type { InHand } from '../in-hand.js';
 import { controlLine, encodeHead, frameLine } from './frame-head.js';
 import { IncomingParts } from './incoming-parts.js';
-import { MAX_WHOLE_BYTES } from './frame-limits.js';
 import { OutgoingStream } from './outgoing-stream.js';
 import type { PeerHost } from './peer.js';
 import type { AliveReceiver, Peers } from './peers.js';
@@ -49,6 +48,8 @@ export abstract class NatsCall extends WheelEntry implements AliveReceiver {
   #inbox = '';
   #startMs = 0;
   #lastSignMs = 0;
+  /** What of a large request follows once it is accepted. */
+  #rest: Uint8Array | undefined;
   #request: OutgoingStream | undefined;
   #isOver = false;
 
@@ -77,7 +78,8 @@ export abstract class NatsCall extends WheelEntry implements AliveReceiver {
   /** Sends the request. @throws PatchbayError invalid_argument for headers that cannot be carried */
   protected start(): void {
     const { subject, body, headers, timeoutMs, signal } = this.target;
-    const isLarge = body.length > MAX_WHOLE_BYTES;
+    const { wholeBytes } = this.host.wire;
+    const isLarge = body.length > wholeBytes;
     let lines = PLAIN_LINES + this.requestLines + controlLine(BusHeader.timeoutMs, Math.max(1, Math.ceil(timeoutMs)));
     if (isLarge) lines += frameLine('part') + controlLine(BusHeader.sequence, 1);
     const head = encodeHead(lines, headers);
@@ -86,7 +88,8 @@ export abstract class NatsCall extends WheelEntry implements AliveReceiver {
     this.#inbox = this.host.inbox.open(this);
     signal?.addEventListener('abort', this);
     this.#watch(this.#startMs);
-    const first = isLarge ? body.subarray(0, MAX_WHOLE_BYTES) : body;
+    if (isLarge) this.#rest = body.subarray(wholeBytes);
+    const first = isLarge ? body.subarray(0, wholeBytes) : body;
     if (this.host.wire.send(subject, first, { head, reply: this.#inbox })) return;
     this.fail(
       new PatchbayError('request_too_large', `the headers of a request to ${subject} are too large for the bus`),
@@ -205,7 +208,9 @@ export abstract class NatsCall extends WheelEntry implements AliveReceiver {
   protected abstract onPending(): void;
 
   #sendRest(responder: string, credit: number): void {
-    if (this.#request !== undefined || this.target.body.length <= MAX_WHOLE_BYTES) return;
+    const rest = this.#rest;
+    if (rest === undefined) return;
+    this.#rest = undefined;
     const peer = this.host.peers.of(responder);
     const { wire } = this.host;
     this.#request = new OutgoingStream({
@@ -216,7 +221,7 @@ export abstract class NatsCall extends WheelEntry implements AliveReceiver {
       credit,
       firstSequence: 2,
     });
-    this.#request.send('data', this.target.body.subarray(MAX_WHOLE_BYTES)).catch(() => {
+    this.#request.send('data', rest).catch(() => {
       // Only when the call has ended, and then it has its own error.
     });
   }

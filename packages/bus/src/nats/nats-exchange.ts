@@ -6,7 +6,7 @@ import { BusHeader } from '../bus-header.js';
 import { endedError, rejected } from '../ended-exchange.js';
 import { WheelEntry } from '../deadline-wheel.js';
 import type { InHand } from '../in-hand.js';
-import { DEFAULT_WINDOW_BYTES, MAX_WHOLE_BYTES } from './frame-limits.js';
+import { DEFAULT_WINDOW_BYTES } from './frame-limits.js';
 import { controlLine, encodeHead, errorLines, frameLine } from './frame-head.js';
 import { IncomingParts } from './incoming-parts.js';
 import type { CallHost } from './nats-call.js';
@@ -84,7 +84,7 @@ export class NatsExchange extends WheelEntry implements Exchange, Receiver, Open
 
   reply(body: Uint8Array, headers?: Headers): void {
     if (this.#isAnswered) return;
-    if (this.wants === 'stream' || this.#outgoing !== undefined || body.length > MAX_WHOLE_BYTES) {
+    if (this.wants === 'stream' || this.#outgoing !== undefined || body.length > this.#host.wire.wholeBytes) {
       const outgoing = this.#stream();
       // Checks the headers, so a refusal leaves the exchange open for its error.
       const sent = outgoing.send('data', body, headers);
@@ -121,7 +121,7 @@ export class NatsExchange extends WheelEntry implements Exchange, Receiver, Open
       this.#failNow(code, message, body);
       return;
     }
-    const fitting = body.length > MAX_WHOLE_BYTES ? NOTHING : body;
+    const fitting = body.length > this.#host.wire.wholeBytes ? NOTHING : body;
     void this.#finishWith(this.#outgoing.send('error', fitting, undefined, errorLines(code, message)));
   }
 
@@ -223,7 +223,7 @@ export class NatsExchange extends WheelEntry implements Exchange, Receiver, Open
 
   #failNow(code: ErrorCode, message: string, body: Uint8Array = NOTHING): void {
     const head = encodeHead(errorLines(code, message), undefined);
-    if (body.length > MAX_WHOLE_BYTES || !this.#host.wire.send(this.#inbox, body, { head })) {
+    if (body.length > this.#host.wire.wholeBytes || !this.#host.wire.send(this.#inbox, body, { head })) {
       this.#host.wire.send(this.#inbox, NOTHING, { head });
     }
     this.#finish();

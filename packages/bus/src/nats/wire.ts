@@ -3,6 +3,7 @@ import { ErrorCode, NatsError } from 'nats';
 
 const MAX_PAYLOAD_EXCEEDED: string = ErrorCode.MaxPayloadExceeded;
 const LARGEST_FRAME = 262_144;
+const LARGEST_WHOLE = 65_536;
 const ROOM_FOR_HEAD = 8_192;
 /** What NATS servers allow when they do not say otherwise. */
 const DEFAULT_MAX_PAYLOAD = 1_048_576;
@@ -21,6 +22,11 @@ export interface Wire {
   flush(): Promise<void>;
   /** Bytes that one frame carries at most. */
   readonly frameBytes: number;
+  /**
+   * Bytes that go as one message without credit, requests and replies alike. More are credited frames, so that a
+   * receiver which has stopped cannot make a server hold more than a little for it.
+   */
+  readonly wholeBytes: number;
 }
 
 /** The real connection. */
@@ -53,5 +59,9 @@ export class NatsWire implements Wire {
   get frameBytes(): number {
     const maxPayload = this.#connection.info?.max_payload ?? DEFAULT_MAX_PAYLOAD;
     return Math.min(Math.max(maxPayload - ROOM_FOR_HEAD, Math.floor(maxPayload / 2)), LARGEST_FRAME);
+  }
+
+  get wholeBytes(): number {
+    return Math.min(this.frameBytes, LARGEST_WHOLE);
   }
 }
