@@ -36,6 +36,9 @@ export function requestHeaders(input: RequestHeadersInput): string[] {
     trace.traceparent,
   ];
   if (trace.tracestate !== undefined && VALUE.test(trace.tracestate)) list.push('tracestate', trace.tracestate);
+  // An agent may be a gateway of this kind, and a loop of them must end.
+  const hops = usable(headers[BusHeader.hops]);
+  if (hops !== undefined) list.push('patchbay-hops', hops);
   // Agents compare the string: `1.0.3` would be refused where `1.0` is meant.
   if (version !== undefined) list.push('a2a-version', version);
   const extensions = usable(headers[BusHeader.a2aExtensions]);

@@ -29,6 +29,7 @@ describe('a unary call', () => {
       headers: {
         [BusHeader.call]: '01ARZ3NDEKTSV4RRFFQ69G5FAV',
         [BusHeader.caller]: 'alice',
+        [BusHeader.hops]: '2',
         [BusHeader.a2aVersion]: '1.0.3',
         [BusHeader.a2aExtensions]: 'https://a.example/one, https://a.example/two',
         'Patchbay-Fwd-X-Custom-Header': 'kept',
@@ -53,6 +54,7 @@ describe('a unary call', () => {
       'content-type': 'application/json',
       accept: 'text/event-stream',
       'x-kubemq-caller-id': 'alice',
+      'patchbay-hops': '2',
       'x-custom-header': 'kept',
       'x-request-id': 'r-1',
       'a2a-version': '1.0',
