@@ -7,7 +7,6 @@ import type { Peer, RoomWaiter } from './peer.js';
 import type { Wire } from './wire.js';
 
 const SMALLEST_FRAME = 4_096;
-const NOTHING = new Uint8Array(0);
 
 /** Where the frames of a stream go. */
 export interface OutgoingTarget {
@@ -123,7 +122,10 @@ export class OutgoingStream implements RoomWaiter {
     const head = isLast
       ? encodeHead(message.lines + numbers, message.headers)
       : encodeHead(frameLine('part') + numbers, undefined);
-    if (!wire.send(subject, chunk.length === 0 ? NOTHING : chunk, { head, reply })) return false;
+    if (!wire.send(subject, chunk, { head, reply })) {
+      peer.count(-cost);
+      return false;
+    }
     message.at += chunk.length;
     this.#sequence++;
     this.#credit -= cost;
