@@ -87,6 +87,22 @@ describe('a client that takes its time', () => {
   });
 });
 
+describe('a call that takes longer than a request may take to arrive', () => {
+  it.each(['message/send', 'message/stream'])('is answered: %s', async (method) => {
+    front.serve('thinking', async (exchange) => {
+      // The agent's work; the front gives a request 2 s to arrive.
+      await new Promise((resolve) => setTimeout(resolve, 3_000));
+      if (exchange.wants === 'stream') {
+        await exchange.write(Buffer.from('done'));
+        exchange.end();
+      } else exchange.reply(Buffer.from('done'));
+    });
+    const response = await front.call('thinking', rpc(method));
+    expect(response.status).toBe(200);
+    expect(await response.text()).toContain('done');
+  });
+});
+
 describe('what Node’s parser refuses', () => {
   it.each([
     [
