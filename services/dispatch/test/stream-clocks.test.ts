@@ -77,35 +77,3 @@ describe('an agent silent within its stream', () => {
     expect(rest).toBe(99);
   });
 });
-
-describe('an agent that takes its time', () => {
-  test('answers after 31 s when the caller asked for 60', async () => {
-    const answers: (() => void)[] = [];
-    await using agent = await startScriptedAgent({
-      kind: 'custom',
-      handle: (_request, response) => {
-        answers.push(() => void response.end('{"jsonrpc":"2.0","id":1,"result":{}}'));
-      },
-    });
-    await using rig = new DispatchRig();
-    rig.register('late-01', agent.url);
-    const call = rig.call('late-01', request('message/send'), { timeoutMs: 60_000 });
-    await until(() => agent.inHand === 1);
-    await vi.advanceTimersByTimeAsync(31_000);
-    answers[0]?.();
-    expect((await call).body.length).toBeGreaterThan(0);
-  });
-
-  test('of 3,599 s when the caller asked for an hour, and not of more', async () => {
-    await using agent = await startScriptedAgent({ kind: 'silent' });
-    await using rig = new DispatchRig();
-    rig.register('hour-01', agent.url);
-    const call = rig.refusal('hour-01', request('message/send'), { timeoutMs: 3_600_000 });
-    await until(() => agent.inHand === 1);
-    await vi.advanceTimersByTimeAsync(3_599_000);
-    await breathe();
-    expect(rig.dispatch.inHand()).toBe(1);
-    await vi.advanceTimersByTimeAsync(1_001);
-    expect((await call).code).toBe('deadline_exceeded');
-  });
-});
