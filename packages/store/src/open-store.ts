@@ -1,4 +1,5 @@
 import { EmbeddedDatabase } from './embedded/embedded-database.js';
+import { Vacuum } from './embedded/vacuum.js';
 import type { LivenessStore } from './liveness-store.js';
 import { runMigrations } from './migrations/run-migrations.js';
 import { PostgresLivenessStore } from './postgres/postgres-liveness-store.js';
@@ -129,10 +130,12 @@ async function connectEmbedded({ dataDir, logger }: EmbeddedStoreOptions): Promi
     hasServerTimeouts: false,
   });
   const stopWatching = embedded.watch(database);
+  const vacuum = new Vacuum(database, logger);
   return {
     database,
     close: async () => {
       stopWatching();
+      vacuum.stop();
       await database.close();
       await embedded.stop();
     },

@@ -13,6 +13,7 @@ import { eventually } from '@patchbay/testkit';
 import { sql } from 'kysely';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { EmbeddedDatabase } from '../dist/embedded/embedded-database.js';
+import { Vacuum } from '../dist/embedded/vacuum.js';
 import { PostgresLivenessStore } from '../dist/postgres/postgres-liveness-store.js';
 import { PostgresRegistryStore } from '../dist/postgres/postgres-registry-store.js';
 import { StoreDatabase } from '../dist/postgres/store-database.js';
@@ -83,6 +84,21 @@ class SharedStore {
       onStatus: (listener) => database.onStatus(listener),
       close: async () => {},
     };
+  }
+
+  /** @returns the size of the history, which is empty, in bytes */
+  async vacuum(logger: RecordedLog): Promise<{ deadBefore: number; deadAfter: number }> {
+    const size = async (): Promise<number> => {
+      const { rows } = await this.#database.read((connection) =>
+        sql<{ size: number }>`select pg_relation_size('registry_events') as size`.execute(connection),
+      );
+      return rows[0]?.size ?? -1;
+    };
+    const deadBefore = await size();
+    const vacuum = new Vacuum(this.#database, logger);
+    await vacuum.run();
+    vacuum.stop();
+    return { deadBefore, deadAfter: await size() };
   }
 
   async end(): Promise<void> {
@@ -186,6 +202,23 @@ describe('an embedded database', () => {
     }
     expect(await history(store)).toHaveLength(head.revision);
     await store.close();
+  });
+
+  test('clears dead rows away, which nobody else does for it', async () => {
+    shared ??= await SharedStore.start(await freshDataDir());
+    const store = await shared.empty();
+    for (let round = 0; round < 20; round += 1) {
+      await store.registry.write(
+        Array.from({ length: 50 }, (_, index) => register(`agent-${index}`)),
+        OPTIONS,
+      );
+    }
+    await store.registry.prune(0);
+    const logger = new RecordedLog();
+    const { deadBefore, deadAfter } = await shared.vacuum(logger);
+    expect(deadBefore).toBeGreaterThan(100_000);
+    expect(deadAfter).toBe(0);
+    expect(logger.messages).toEqual([]);
   });
 
   test('that was half created is created anew', async () => {

@@ -247,6 +247,23 @@ describe('when Postgres goes away', () => {
     await Promise.all([store.close(), stopped.close()]);
   });
 
+  test('a pool whose connections are all in use is busy, not away', async () => {
+    const database = new StoreDatabase({
+      pool: { connectionString: await server.createDatabase(), max: 1, connectionTimeoutMillis: 150 },
+      logger,
+      hasServerTimeouts: true,
+    });
+    const changes: boolean[] = [];
+    database.onStatus((isUp) => changes.push(isUp));
+    const working = database.read(async (connection) => {
+      for (let round = 0; round < 20; round += 1) await sql`select pg_sleep(0.03)`.execute(connection);
+    });
+    await expect(database.ping()).rejects.toMatchObject({ code: 'store_unavailable' });
+    await working;
+    expect(changes).toEqual([]);
+    await database.close();
+  });
+
   test('an unreachable server is one clear error', async () => {
     const opening = openStore({ kind: 'postgres', url: 'postgres://postgres@127.0.0.1:1/none', logger });
     await expect(opening).rejects.toMatchObject({

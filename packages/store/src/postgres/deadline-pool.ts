@@ -3,8 +3,12 @@ import type { PostgresCursor, PostgresPool, PostgresPoolClient, PostgresQueryRes
 import type { Pool, PoolClient } from 'pg';
 import { unknownOutcome, sqlStateOf } from './driver-error.js';
 
-/** Told after every statement whether the database answered. */
-export type AnswerListener = (answered: boolean, error?: unknown) => void;
+/** Told after every statement whether the database answered, and by when it was asked (`performance.now()`). */
+export type AnswerListener = (answer: {
+  readonly answered: boolean;
+  readonly askedAtMs: number;
+  readonly error?: unknown;
+}) => void;
 
 /** How a {@link DeadlinePool} waits. */
 export interface DeadlinePoolOptions {
@@ -32,13 +36,13 @@ export class DeadlinePool implements PostgresPool {
 
   async connect(): Promise<PostgresPoolClient> {
     const { statementTimeoutMs, onAnswer, connectAgainForMs = 0 } = this.#options;
-    const end = performance.now() + connectAgainForMs;
+    const askedAtMs = performance.now();
     for (;;) {
       try {
         return new DeadlineClient(await this.#pool.connect(), statementTimeoutMs, onAnswer);
       } catch (error) {
-        if (performance.now() >= end || this.#pool.ending) {
-          onAnswer(false, error);
+        if (performance.now() >= askedAtMs + connectAgainForMs || this.#pool.ending) {
+          onAnswer({ answered: false, askedAtMs, error });
           throw error;
         }
         await sleep(CONNECT_AGAIN_PAUSE_MS);
@@ -81,6 +85,7 @@ class DeadlineClient implements PostgresPoolClient {
 
   async #query<R>(sql: string, parameters: unknown[]): Promise<PostgresQueryResult<R>> {
     if (this.#broken !== undefined) throw this.#broken;
+    const askedAtMs = performance.now();
     let timer: NodeJS.Timeout | undefined;
     const deadline = new Promise<never>((_, reject) => {
       timer = setTimeout(() => {
@@ -90,12 +95,12 @@ class DeadlineClient implements PostgresPoolClient {
     const answer = this.#client.query(sql, parameters);
     try {
       const result = await Promise.race([answer, deadline]);
-      this.#onAnswer(true);
+      this.#onAnswer({ answered: true, askedAtMs });
       return result as unknown as PostgresQueryResult<R>;
     } catch (error) {
       answer.catch(() => {}); // the late end of a statement whose deadline has passed
       const answered = sqlStateOf(error) !== undefined;
-      this.#onAnswer(answered, error);
+      this.#onAnswer({ answered, askedAtMs, error });
       if (answered) throw error;
       // Kept for the ROLLBACK that follows a failed COMMIT too: what it throws is what the caller sees.
       this.#broken = sql === 'commit' ? unknownOutcome(error) : (error as Error);

@@ -4,6 +4,7 @@ import { Pool, types } from 'pg';
 import type { PoolConfig } from 'pg';
 import type { StoreLog } from '../store-log.js';
 import { DeadlinePool } from './deadline-pool.js';
+import type { AnswerListener } from './deadline-pool.js';
 import { toStoreError } from './driver-error.js';
 import type { StoreSchema } from './schema.js';
 
@@ -65,7 +66,7 @@ export class StoreDatabase {
     const pool = new DeadlinePool(this.#pool, {
       statementTimeoutMs,
       connectAgainForMs: options.connectAgainForMs ?? 0,
-      onAnswer: (answered, error) => this.#noteAnswer(answered, error),
+      onAnswer: (answer) => this.#noteAnswer(answer),
     });
     this.#db = new Kysely<StoreSchema>({ dialect: new PostgresDialect({ pool }) });
   }
@@ -127,7 +128,7 @@ export class StoreDatabase {
   async migrate<T>(run: (transaction: Transaction<StoreSchema>) => Promise<T>): Promise<T> {
     const pool = new DeadlinePool(this.#pool, {
       statementTimeoutMs: MIGRATION_STATEMENT_TIMEOUT_MS,
-      onAnswer: (answered, error) => this.#noteAnswer(answered, error),
+      onAnswer: (answer) => this.#noteAnswer(answer),
     });
     // Never destroyed: that would end the pool, which is shared.
     const db = new Kysely<StoreSchema>({ dialect: new PostgresDialect({ pool }) });
@@ -165,8 +166,10 @@ export class StoreDatabase {
       .finally(() => (this.#isChecking = false));
   }
 
-  #noteAnswer(answered: boolean, error?: unknown): void {
+  #noteAnswer({ answered, askedAtMs, error }: Parameters<AnswerListener>[0]): void {
     if (answered) this.#lastAnswerAtMs = performance.now();
+    // Somebody else was answered meanwhile: the database is busy, not away.
+    else if (this.#lastAnswerAtMs > askedAtMs) return;
     if (answered === this.#isUp || this.#isClosed) return;
     this.#isUp = answered;
     if (answered) this.#logger.info({}, 'the database answers again');
