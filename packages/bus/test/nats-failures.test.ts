@@ -130,14 +130,17 @@ describe('NatsBus when the server fails', () => {
   });
 
   it('says at once that its credentials are refused, without showing them', async () => {
-    await using server = await startNatsServer({ config: 'authorization { user: "u", password: "right" }' });
-    const url = server.url.replace('//', '//u:wrong@');
-    const error = await errorOf(NatsBus.connect({ servers: url, security: { user: 'u', pass: 'wrong' } }));
+    await using server = await startNatsServer({ config: 'authorization { user: "u", password: "right/@" }' });
+    const withPassword = (pass: string): string => server.url.replace('//', `//u:${pass}@`);
+    const error = await errorOf(NatsBus.connect({ servers: withPassword('wrong') }));
     expect(error.code).toBe('bus_unavailable');
     expect(error.message).toMatch(/authorization/i);
-    expect(error.message).not.toContain('wrong@');
-    const bus = await NatsBus.connect({ servers: server.url, security: { user: 'u', pass: 'right' } });
-    await bus.close();
+    expect(error.message).not.toContain('wrong');
+    const security = { user: 'u', pass: 'right/@' };
+    for (const options of [{ servers: `${withPassword('right%2F%40')}, ` }, { servers: server.url, security }]) {
+      const bus = await NatsBus.connect(options);
+      await bus.close();
+    }
   });
 
   it('keeps 100,000 subscriptions over a reconnect', async () => {

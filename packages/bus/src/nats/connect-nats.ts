@@ -5,7 +5,10 @@ import { PatchbayError } from '@patchbay/core';
 
 /** How the connection to NATS is made. */
 export interface NatsConnectOptions {
-  /** URLs of one server, or of several of a cluster. */
+  /**
+   * URLs of one server, or of several of a cluster, as a list or joined by commas. Credentials in the first one that
+   * has some (`nats://user:password@host:4222`, `nats://token@host:4222`) are used unless `security` has others.
+   */
   readonly servers: string | readonly string[];
   /** Shown by the server's monitoring. */
   readonly name?: string;
@@ -21,6 +24,7 @@ export interface NatsConnectOptions {
 
 const RETRY_MS = 200;
 const DIAL_LIMIT_MS = 2_000;
+const CREDENTIALS = /(?<=^(?:[a-z]+:\/\/)?)[^/@]*@/;
 
 /**
  * Connects, and waits for the server when it is not there yet. Once connected the client reconnects for ever.
@@ -29,13 +33,17 @@ const DIAL_LIMIT_MS = 2_000;
  */
 export async function connectNats(options: NatsConnectOptions): Promise<NatsConnection> {
   const { servers, name = 'patchbay', security = {}, inboxPrefix = '_INBOX', signal, onWaiting } = options;
+  const urls = (typeof servers === 'string' ? servers.split(',') : servers)
+    .map((url) => url.trim())
+    .filter((url) => url !== '');
   let lastReason: string | undefined;
   for (;;) {
     try {
       signal?.throwIfAborted();
       return await connect({
+        ...credentialsOf(urls),
         ...security,
-        servers: typeof servers === 'string' ? servers : [...servers],
+        servers: urls.map((url) => url.replace(CREDENTIALS, '')),
         name,
         inboxPrefix,
         // A silent link is given up after three seconds, a closed one is dialled again at once.
@@ -50,9 +58,13 @@ export async function connectNats(options: NatsConnectOptions): Promise<NatsConn
     } catch (cause) {
       const reason = cause instanceof Error ? cause.message : String(cause);
       if (signal?.aborted === true || isRefusal(cause)) {
-        throw new PatchbayError('bus_unavailable', `cannot connect to NATS at ${describe(servers)}: ${reason}`, {
-          cause,
-        });
+        throw new PatchbayError(
+          'bus_unavailable',
+          `cannot connect to NATS at ${urls.map((url) => url.replace(CREDENTIALS, '')).join(', ')}: ${reason}`,
+          {
+            cause,
+          },
+        );
       }
       if (reason !== lastReason) onWaiting?.(reason);
       lastReason = reason;
@@ -71,8 +83,13 @@ function isRefusal(error: unknown): boolean {
   return error instanceof NatsError && REFUSALS.has(error.code);
 }
 
-/** The servers without credentials. */
-function describe(servers: string | readonly string[]): string {
-  const list = typeof servers === 'string' ? [servers] : servers;
-  return list.map((server) => server.replace(/\/\/[^/@]*@/, '//***@')).join(', ');
+/** User and password, or a token, that a URL brings; the client itself does not read them. */
+function credentialsOf(urls: readonly string[]): Pick<ConnectionOptions, 'user' | 'pass' | 'token'> {
+  for (const url of urls) {
+    const [, user, pass] = /^(?:[a-z]+:\/\/)?([^/@:]*)(?::([^/@]*))?@/.exec(url) ?? [];
+    if (user === undefined) continue;
+    if (pass === undefined) return { token: decodeURIComponent(user) };
+    return { user: decodeURIComponent(user), pass: decodeURIComponent(pass) };
+  }
+  return {};
 }
