@@ -23,6 +23,7 @@ import type { NatsConnectOptions } from './connect-nats.js';
 import { ConnectionWatcher } from './connection-watcher.js';
 import { DEFAULT_WINDOW_BYTES } from './frame-limits.js';
 import { encodeHead } from './frame-head.js';
+import { LeaveBatch } from './leave-batch.js';
 import { LocalSubjects } from './local-subjects.js';
 import { NatsCall } from './nats-call.js';
 import type { CallHost } from './nats-call.js';
@@ -75,6 +76,7 @@ export class NatsBus implements Bus {
   readonly #watcher: ConnectionWatcher;
   readonly #local: MemoryBus | undefined;
   readonly #localSubjects: LocalSubjects;
+  readonly #leaveBatch: LeaveBatch;
   readonly #onHandlerError: HandlerErrorListener;
   readonly #plainTimeoutMs: number;
   readonly #statusListeners = new Set<(isUp: boolean) => void>();
@@ -90,7 +92,7 @@ export class NatsBus implements Bus {
     onHandlerError: (error: unknown, subject: string): void => {
       this.#onHandlerError(error, subject);
     },
-    leave: (subscription: NatsClientSubscription): Promise<void> => this.#leave(subscription),
+    leave: (subscription: NatsClientSubscription): Promise<void> => this.#leaveBatch.leave(subscription),
     left: (subscription: NatsSubscription): void => {
       this.#subscriptions.delete(subscription);
     },
@@ -99,6 +101,7 @@ export class NatsBus implements Bus {
   private constructor(nats: NatsConnection, options: NatsBusOptions) {
     this.#nats = nats;
     this.#wire = new NatsWire(nats);
+    this.#leaveBatch = new LeaveBatch(nats);
     this.#clock = options.clock ?? systemClock;
     this.#wheel = new DeadlineWheel(this.#clock);
     this.#onHandlerError = options.onHandlerError ?? (() => undefined);
@@ -256,14 +259,6 @@ export class NatsBus implements Bus {
     else {
       const options = { inbox: reply, timeoutMs: this.#plainTimeoutMs };
       void new PlainExchange(this.#host, subscription, message, options);
-    }
-  }
-
-  async #leave(subscription: NatsClientSubscription): Promise<void> {
-    try {
-      await subscription.drain();
-    } catch {
-      // The link is down or closed: the server sends nothing more as it is.
     }
   }
 
