@@ -1,5 +1,7 @@
 import { PatchbayError } from '@patchbay/core';
 import type { ErrorCode } from '@patchbay/core';
+import type { Headers } from './bus.js';
+import { NO_HEADERS } from './headers.js';
 
 /** Nobody serves the subject right now. */
 export class NoRespondersError extends PatchbayError {
@@ -33,9 +35,12 @@ export class RemoteError extends PatchbayError {
   override readonly name = 'RemoteError';
   /** The error in the caller's protocol; empty when the responder left the wording to the caller. */
   readonly body: Uint8Array;
+  /** What the responder said beside it. */
+  readonly headers: Headers;
 
-  constructor(code: ErrorCode, message: string, body: Uint8Array) {
+  constructor(code: ErrorCode, message: string, body: Uint8Array, headers: Headers = NO_HEADERS) {
     super(code, message);
     this.body = body;
+    this.headers = headers;
   }
 }

@@ -106,8 +106,11 @@ export interface Exchange {
   write(body: Uint8Array, headers?: Headers): Promise<void>;
   /** Ends a stream well. */
   end(headers?: Headers): void;
-  /** Ends the exchange with an error; `body` is the error in the caller's own protocol, when the responder words it. */
-  fail(code: ErrorCode, message: string, body?: Uint8Array): void;
+  /**
+   * Ends the exchange with an error; `body` is the error in the caller's own protocol, when the responder words it.
+   * `headers` are what the caller's {@link RemoteError} carries. Default: none.
+   */
+  fail(code: ErrorCode, message: string, body?: Uint8Array, headers?: Headers): void;
 }
 
 /** A subscription; its owner drains it. */

@@ -29,7 +29,7 @@ export function runHandler(
 
 function failed(error: unknown, delivery: Delivery, onError: HandlerErrorListener): void {
   const { code, message } = asPatchbayError(error);
-  if (error instanceof RemoteError) delivery.exchange?.fail(code, message, error.body);
+  if (error instanceof RemoteError) delivery.exchange?.fail(code, message, error.body, error.headers);
   else delivery.exchange?.fail(code, message);
   try {
     onError(error, delivery.subject);

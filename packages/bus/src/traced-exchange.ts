@@ -47,8 +47,8 @@ export class TracedExchange implements Exchange {
     this.endSpan();
   }
 
-  fail(code: ErrorCode, message: string, body?: Uint8Array): void {
-    this.#exchange.fail(code, message, body);
+  fail(code: ErrorCode, message: string, body?: Uint8Array, headers?: Headers): void {
+    this.#exchange.fail(code, message, body, headers);
     this.endSpan(code, message);
   }
 

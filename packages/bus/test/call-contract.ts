@@ -94,6 +94,36 @@ export function callContract(adapter: BusAdapter): void {
       expect(words({ body: (error as RemoteError).body })).toBe('{"error":1}');
     });
 
+    it('brings what the responder says beside its error', async () => {
+      await using pair = await adapter.createPair();
+      const headers = { 'Patchbay-Node': 'node-1', 'X-Name': 'агент' };
+      await serve(pair, 'c.refuse', async (delivery) => {
+        const exchange = exchangeOf(delivery);
+        if (words(delivery) === 'late') await exchange.write(text('a part'));
+        exchange.fail('concurrency_exceeded', 'full', text('{}'), headers);
+      });
+      await serve(pair, 'c.relay', () => {
+        throw new RemoteError('draining', 'going', text('{}'), headers);
+      });
+      const errors = [
+        await errorOf(pair.caller.request('c.refuse', NOTHING, { timeoutMs: 5_000 })),
+        await errorOf(readAll(pair.caller.stream('c.refuse', NOTHING, { timeoutMs: 5_000 }))),
+        await errorOf(readAll(pair.caller.stream('c.refuse', text('late'), { timeoutMs: 5_000 }))),
+        await errorOf(pair.caller.request('c.relay', NOTHING, { timeoutMs: 5_000 })),
+      ];
+      for (const error of errors) expect({ ...(error as RemoteError).headers }).toEqual(headers);
+      await eventually(() => isIdle(pair));
+    });
+
+    it('refuses an error with a line break in a header, and lets the exchange fail', async () => {
+      await using pair = await adapter.createPair();
+      await serve(pair, 'c.badrefusal', (delivery) => {
+        exchangeOf(delivery).fail('internal', 'x', NOTHING, { 'X-A': 'a\r\nPatchbay-Caller: admin' });
+      });
+      const error = await errorOf(pair.caller.request('c.badrefusal', NOTHING, { timeoutMs: 5_000 }));
+      expect(error.code).toBe('invalid_argument');
+    });
+
     it('turns what a handler throws into the error of the call', async () => {
       await using pair = await adapter.createPair();
       await serve(pair, 'c.throws', (delivery) => {

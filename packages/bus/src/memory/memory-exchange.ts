@@ -64,9 +64,10 @@ export class MemoryExchange implements Exchange {
     this.#call.end(this, headers);
   }
 
-  fail(code: ErrorCode, message: string, body: Uint8Array = NO_BODY): void {
+  fail(code: ErrorCode, message: string, body: Uint8Array = NO_BODY, headers: Headers = NO_HEADERS): void {
     if (this.#ended) return;
-    this.#call.fail(this, new RemoteError(code, message, body));
+    assertHeaders(headers);
+    this.#call.fail(this, new RemoteError(code, message, body, headers));
   }
 
   /** Ends the exchange: it was answered, or its time is over. */

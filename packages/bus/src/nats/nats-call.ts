@@ -250,5 +250,5 @@ export abstract class NatsCall extends WheelEntry implements AliveReceiver {
 
 function remoteError(frame: WireMessage): RemoteError {
   const code = frame.error !== undefined && isErrorCode(frame.error) ? frame.error : 'internal';
-  return new RemoteError(code, frame.errorMessage ?? code, frame.body);
+  return new RemoteError(code, frame.errorMessage ?? code, frame.body, frame.headers);
 }

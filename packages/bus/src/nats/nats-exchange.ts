@@ -7,7 +7,7 @@ import { endedError, rejected } from '../ended-exchange.js';
 import { WheelEntry } from '../deadline-wheel.js';
 import type { InHand } from '../in-hand.js';
 import { DEFAULT_WINDOW_BYTES } from './frame-limits.js';
-import { controlLine, encodeHead, errorLines, frameLine } from './frame-head.js';
+import { assertCarriable, controlLine, encodeHead, errorLines, frameLine } from './frame-head.js';
 import { IncomingParts } from './incoming-parts.js';
 import type { CallHost } from './nats-call.js';
 import { OutgoingStream } from './outgoing-stream.js';
@@ -114,15 +114,16 @@ export class NatsExchange extends WheelEntry implements Exchange, Receiver, Open
     void this.#finishWith(sent);
   }
 
-  fail(code: ErrorCode, message: string, body: Uint8Array = NOTHING): void {
+  fail(code: ErrorCode, message: string, body: Uint8Array = NOTHING, headers?: Headers): void {
     if (this.#isAnswered) return;
+    if (headers !== undefined) assertCarriable(headers);
     this.#isAnswered = true;
     if (this.#outgoing === undefined) {
-      this.#failNow(code, message, body);
+      this.#failNow(code, message, body, headers);
       return;
     }
     const fitting = body.length > this.#host.wire.wholeBytes ? NOTHING : body;
-    void this.#finishWith(this.#outgoing.send('error', fitting, undefined, errorLines(code, message)));
+    void this.#finishWith(this.#outgoing.send('error', fitting, headers, errorLines(code, message)));
   }
 
   /** The bus closes: says so to the caller at once. */
@@ -221,8 +222,8 @@ export class NatsExchange extends WheelEntry implements Exchange, Receiver, Open
     return this.#outgoing;
   }
 
-  #failNow(code: ErrorCode, message: string, body: Uint8Array = NOTHING): void {
-    const head = encodeHead(errorLines(code, message), undefined);
+  #failNow(code: ErrorCode, message: string, body: Uint8Array = NOTHING, headers?: Headers): void {
+    const head = encodeHead(errorLines(code, message), headers);
     if (body.length > this.#host.wire.wholeBytes || !this.#host.wire.send(this.#inbox, body, { head })) {
       this.#host.wire.send(this.#inbox, NOTHING, { head });
     }

@@ -98,9 +98,9 @@ export class PlainExchange extends WheelEntry implements Exchange, Receiver {
     this.#finish();
   }
 
-  fail(code: ErrorCode, message: string, body: Uint8Array = NOTHING): void {
+  fail(code: ErrorCode, message: string, body: Uint8Array = NOTHING, headers?: Headers): void {
     if (this.#isOver) return;
-    const head = encodeHead(errorLines(code, message), undefined);
+    const head = encodeHead(errorLines(code, message), headers);
     if (!this.#host.wire.send(this.#inbox, body, { head })) this.#host.wire.send(this.#inbox, NOTHING, { head });
     this.#finish();
   }
