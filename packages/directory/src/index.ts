@@ -4,4 +4,5 @@ export { DirectoryReplica } from './directory-replica.js';
 export type { DirectoryReplicaOptions } from './directory-replica.js';
 export { Membership } from './membership.js';
 export type { MembershipOptions } from './membership.js';
+export { isDispatching } from './node-beat.js';
 export type { Member, NodeBeat, NodeReport } from './node-beat.js';

@@ -4,6 +4,7 @@ import type { Clock } from '@patchbay/core';
 import { decodeBody, encodeBody } from '@patchbay/service-api';
 import type { Logger } from '@patchbay/telemetry';
 import type { Directory } from './directory.js';
+import { isDispatching } from './node-beat.js';
 import type { Member, NodeBeat, NodeReport } from './node-beat.js';
 
 const BEAT_INTERVAL_MS = 1_000;
@@ -47,9 +48,11 @@ export class Membership {
   readonly #others = new Map<string, Heard>();
   readonly #beatListeners = new Set<(beat: NodeBeat) => void>();
   readonly #changeListeners = new Set<() => void>();
+  readonly #tickListeners = new Set<() => void>();
   #report: NodeReport = { epoch: 0, draining: false, free_slots: 0, store: true };
   #subscription: Subscription | undefined;
   #timer: NodeJS.Timeout | undefined;
+  #startedMs: number | undefined;
   #lastTickMs = 0;
   #nextBeatMs = 0;
   #isConflictTold = false;
@@ -63,13 +66,23 @@ export class Membership {
     return this.#options.nodeId;
   }
 
+  /** Whether this node runs the service of that name. */
+  runs(service: string): boolean {
+    return this.#options.services.includes(service);
+  }
+
   /** Starts to listen and to beat. Call once. */
   start(): void {
     const { bus, subjects } = this.#options;
     this.#subscription = bus.subscribe(subjects.node('*'), (delivery) => this.#hear(decodeBody(delivery.body)));
-    this.#lastTickMs = this.#clock.monotonicMs();
+    this.#startedMs = this.#lastTickMs = this.#clock.monotonicMs();
     this.#timer = setInterval(() => this.#tick(), TICK_INTERVAL_MS).unref();
     this.#publish();
+  }
+
+  /** How long it has listened to the others, milliseconds; 0 before the start. */
+  get listeningMs(): number {
+    return this.#startedMs === undefined ? 0 : this.#clock.monotonicMs() - this.#startedMs;
   }
 
   /** Stops beating; the others take this node for gone after 3 s. Idempotent. */
@@ -99,10 +112,19 @@ export class Membership {
     return () => this.#beatListeners.delete(listener);
   }
 
-  /** Calls `listener` when a node comes, restarts, becomes suspect, recovers or goes; returns the way to stop that. */
+  /**
+   * Calls `listener` when a node comes, restarts, begins or ends to dispatch, drains, becomes suspect, recovers or goes;
+   * returns the way to stop that.
+   */
   onChange(listener: () => void): () => void {
     this.#changeListeners.add(listener);
     return () => this.#changeListeners.delete(listener);
+  }
+
+  /** Calls `listener` twice a second, before this node's beat goes out; returns the way to stop that. */
+  onTick(listener: () => void): () => void {
+    this.#tickListeners.add(listener);
+    return () => this.#tickListeners.delete(listener);
   }
 
   #hear(beat: NodeBeat): void {
@@ -118,7 +140,11 @@ export class Membership {
     if (known?.beat.incarnation !== beat.incarnation) {
       this.#options.logger.info({ member: beat.node_id, services: beat.services }, 'a node joined');
       this.#changed();
-    } else if (known.isSuspect || known.beat.draining !== beat.draining) {
+    } else if (
+      known.isSuspect ||
+      known.beat.draining !== beat.draining ||
+      isDispatching(known.beat) !== isDispatching(beat)
+    ) {
       this.#changed();
     }
   }
@@ -154,6 +180,7 @@ export class Membership {
       isChanged = true;
     }
     if (isChanged) this.#changed();
+    for (const listener of this.#tickListeners) listener();
     // Half a tick of tolerance: timers are not exact, and a beat must not slip by a whole tick.
     if (nowMs >= this.#nextBeatMs - TICK_INTERVAL_MS / 2) this.#publish();
   }

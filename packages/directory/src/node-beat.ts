@@ -10,10 +10,12 @@ export interface NodeBeat {
   readonly services: readonly string[];
   /** Revision up to which its directory holds everything. */
   readonly applied_revision: number;
-  /** Which membership its shares of the agents' limits are computed from. */
+  /** Which dispatch members its shares of the agents' limits are computed from; 0 when it dispatches no calls. */
   readonly epoch: number;
+  /** How often it gave up its shares because it had stood still for too long. Absent: never. */
+  readonly rejoins?: number;
   readonly draining: boolean;
-  /** Calls that it could take on now. */
+  /** Calls of its busiest agent that it could take on now; more of every other. */
   readonly free_slots: number;
   /** Whether its link to the other nodes is up. */
   readonly bus: boolean;
@@ -22,7 +24,12 @@ export interface NodeBeat {
 }
 
 /** What a node says of itself beside what membership knows. */
-export type NodeReport = Pick<NodeBeat, 'epoch' | 'draining' | 'free_slots' | 'store'>;
+export type NodeReport = Pick<NodeBeat, 'epoch' | 'rejoins' | 'draining' | 'free_slots' | 'store'>;
+
+/** Whether a node takes calls of agents, or still has some in hand. */
+export function isDispatching(beat: NodeBeat): boolean {
+  return beat.epoch !== 0 && beat.services.includes('dispatch');
+}
 
 /** A node that was heard of lately. */
 export interface Member {

@@ -23,6 +23,8 @@ export interface CallDispatcherOptions {
   readonly directory: Pick<Directory, 'get'>;
   readonly client: Dispatcher;
   readonly limit: ConcurrencyLimit;
+  /** Who refuses calls. */
+  readonly nodeId: string;
   readonly streams: StreamLimits;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -36,6 +38,7 @@ export class CallDispatcher {
   readonly #options: CallDispatcherOptions;
   readonly #inHand = new CallsInHand();
   readonly #streams = new Map<string, number>();
+  #refusal: AgentFailure | undefined;
 
   constructor(options: CallDispatcherOptions) {
     this.#options = options;
@@ -49,6 +52,11 @@ export class CallDispatcher {
   /** Open event streams of each agent that has any. */
   get streams(): ReadonlyMap<string, number> {
     return this.#streams;
+  }
+
+  /** From now on refuses calls of fronts, which go elsewhere. A plain client of the bus could not: it is served. */
+  refuseNew(failure: AgentFailure): void {
+    this.#refusal = failure;
   }
 
   /** Ends every call in hand with `failure`. */
@@ -72,6 +80,9 @@ export class CallDispatcher {
       clock,
       logger,
     });
+    if (this.#refusal !== undefined && exchange.wants !== 'any') {
+      return call.refuse(this.#refusal, this.#options.nodeId);
+    }
     if (version === 'unsupported') {
       const detail = `${headers[BusHeader.a2aVersion] ?? ''}; this gateway speaks 1.0 and 0.3`;
       return call.fail({ code: 'version_not_supported', detail });
@@ -86,7 +97,8 @@ export class CallDispatcher {
     const wantsStream = this.#wantsStream(call, exchange);
     if (call.isOver) return undefined;
     if (!limit.tryTake(agentId) && !(this.#expireOverdue(agentId) && limit.tryTake(agentId))) {
-      return call.fail({ code: 'concurrency_exceeded', detail: `${agentId} has too many calls in hand` });
+      const detail = `${agentId} has too many calls in hand`;
+      return call.refuse({ code: 'concurrency_exceeded', detail }, this.#options.nodeId);
     }
     this.#inHand.add(call);
     return wantsStream ? this.#stream(call, address) : this.#unary(call, address);

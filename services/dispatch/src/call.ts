@@ -121,17 +121,27 @@ export class Call {
     this.#finish();
   }
 
-  /** Ends the call with an error in the caller's own protocol. The only place that parses a body to word it. */
+  /** Ends the call with an error in the caller's own protocol. */
   fail(failure: AgentFailure): void {
+    this.#fail(failure, undefined);
+  }
+
+  /** Ends a call of which nothing was sent to the agent; that `nodeId` says so lets the front try other nodes. */
+  refuse(failure: AgentFailure, nodeId: string): void {
+    this.#fail(failure, { [BusHeader.node]: nodeId });
+  }
+
+  /** The only place that parses a body to word an error. */
+  #fail(failure: AgentFailure, refusal: Headers | undefined): void {
     if (this.#isOver) return;
     const { code, detail } = failure;
     const request = readJsonRpcRequest(this.body);
     const traceId = traceIdOf(this.trace);
     const idJson = request.idJson;
     const error = encodeJsonRpcError({ code, detail, idJson, version: this.version, traceId });
-    this.#exchange.fail(code, detail, error);
+    this.#exchange.fail(code, detail, error, refusal);
     this.#span?.fail(code, detail);
-    this.#log(failure, traceId);
+    this.#log(failure, traceId, refusal === undefined ? 'warn' : 'debug');
     this.#finish();
   }
 
@@ -165,8 +175,8 @@ export class Call {
     this.#whenOver?.(this);
   }
 
-  #log(failure: AgentFailure, traceId: string): void {
-    this.#logger.warn(
+  #log(failure: AgentFailure, traceId: string, level: 'warn' | 'debug'): void {
+    this.#logger[level](
       {
         agent_id: this.agentId,
         call_id: this.headers[BusHeader.call],

@@ -1,6 +1,6 @@
 /**
  * How many calls of one agent may be in hand at once, unary and streams together. Nobody queues: what does not fit
- * is refused. The place where a share of a cluster-wide limit goes.
+ * is refused.
  */
 export interface ConcurrencyLimit {
   /** Takes a slot of the agent. @returns false when none is free. */
@@ -9,19 +9,23 @@ export interface ConcurrencyLimit {
   release(agentId: string): void;
 }
 
-/** A limit for this process alone. Agents without calls in hand cost nothing. */
-export class LocalConcurrencyLimit implements ConcurrencyLimit {
-  readonly #perAgent: number;
+/** How many slots of every agent this process has. It may change: calls in hand stay, and only new ones are refused. */
+export interface SlotShare {
+  readonly size: number;
+}
+
+/** Counts the calls that this process has in hand against its share. Agents without any cost nothing. Hot path. */
+export class AgentSlots implements ConcurrencyLimit {
+  readonly #share: SlotShare;
   readonly #taken = new Map<string, number>();
 
-  /** @param perAgent Calls in hand for each agent, at least 1. */
-  constructor(perAgent: number) {
-    this.#perAgent = perAgent;
+  constructor(share: SlotShare) {
+    this.#share = share;
   }
 
   tryTake(agentId: string): boolean {
     const taken = this.#taken.get(agentId) ?? 0;
-    if (taken >= this.#perAgent) return false;
+    if (taken >= this.#share.size) return false;
     this.#taken.set(agentId, taken + 1);
     return true;
   }
@@ -35,5 +39,12 @@ export class LocalConcurrencyLimit implements ConcurrencyLimit {
   /** Slots of `agentId` that are taken now. */
   taken(agentId: string): number {
     return this.#taken.get(agentId) ?? 0;
+  }
+
+  /** Slots that the busiest agent has left; every other has more. */
+  get free(): number {
+    let most = 0;
+    for (const taken of this.#taken.values()) most = Math.max(most, taken);
+    return Math.max(0, this.#share.size - most);
   }
 }

@@ -131,10 +131,13 @@ export async function startNode(loaded: LoadedConfig, options: NodeOptions): Pro
       const dispatch = startDispatch({
         ...common,
         agentConcurrency: config.agentConcurrency,
+        // On a bus inside this process nobody else can be.
+        ...(config.natsUrl === null ? { settleMs: 0 } : {}),
         maxResponseBytes: config.maxResponseBytes,
         streamIdleMs: config.streamIdleSeconds * 1_000,
       });
       shutdown.defer('dispatch', (withinMs) => dispatch.drain(withinMs));
+      await dispatch.ready;
     }
     await bus.flush();
 

@@ -4,7 +4,9 @@ import { AGENT_ID_PATTERN, AGENT_ID_RULE, asPatchbayError, newCallId, PatchbayEr
 import type { ErrorCode } from '@patchbay/core';
 import { wordError, statusOf } from './call-error.js';
 import { callHeaders, countHops, MAX_HOPS } from './call-headers.js';
+import { CallRouter } from './call-router.js';
 import { explainContentType, isJsonContentType } from './content-type.js';
+import { DispatchNodes } from './dispatch-nodes.js';
 import { DispatcherRetry } from './dispatcher-retry.js';
 import type { HttpFrontOptions } from './front-options.js';
 import { InboundCall } from './inbound-call.js';
@@ -37,15 +39,28 @@ interface CheckedRequest {
 export class A2aEndpoint {
   readonly #options: HttpFrontOptions;
   readonly #replies: ReplyWriter;
+  readonly #nodes: DispatchNodes | undefined;
   readonly #unary: UnaryCaller;
   readonly #streams: StreamCaller;
 
   constructor(options: HttpFrontOptions, replies: ReplyWriter) {
     this.#options = options;
     this.#replies = replies;
-    const retry = new DispatcherRetry(options);
-    this.#unary = new UnaryCaller({ ...options, retry });
-    this.#streams = new StreamCaller({ ...options, retry });
+    const { membership, settings } = options;
+    this.#nodes = membership === undefined ? undefined : new DispatchNodes({ membership });
+    const router = new CallRouter({
+      ...options,
+      retry: new DispatcherRetry(options),
+      nodes: this.#nodes,
+      isServedHere: settings.localFirst !== false && membership?.runs('dispatch') === true,
+    });
+    this.#unary = new UnaryCaller({ ...options, router });
+    this.#streams = new StreamCaller({ ...options, router });
+  }
+
+  /** Lets go of what follows the other nodes. Idempotent. */
+  close(): void {
+    this.#nodes?.close();
   }
 
   /** `POST /a2a/{agent_id}`. Never rejects. @param agentId as it stands in the path, not percent-decoded */

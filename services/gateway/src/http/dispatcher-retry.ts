@@ -28,28 +28,24 @@ export class DispatcherRetry {
   }
 
   /**
-   * Runs `attempt` with the time that is left, again while nobody serves the agent's subject. Nothing has gone to the
-   * agent then, so no call is executed twice.
+   * Runs `attempt` again with the time that is left until `endMs`, after nobody served the agent's subject and while
+   * nobody does. Nothing has gone to the agent then, so no call is executed twice.
+   * @param endMs on the process's monotonic clock
    * @throws PatchbayError agent_not_found, no_dispatcher, and what `attempt` throws
    */
   async run<T>(
     agentId: string,
-    timeoutMs: number,
+    endMs: number,
     signal: AbortSignal,
     attempt: (timeoutLeftMs: number) => Promise<T>,
   ): Promise<T> {
-    const endMs = performance.now() + timeoutMs;
-    try {
-      return await attempt(timeoutMs);
-    } catch (error) {
-      if (!(error instanceof NoRespondersError)) throw error;
-    }
+    const startMs = performance.now();
     const wasKnown = this.#options.directory.get(agentId) !== undefined;
     if (!wasKnown) await this.#askRegistry(agentId, endMs, signal);
     for (const delayMs of RETRY_AFTER_MS) {
       await pause(delayMs, signal);
       const leftMs = endMs - performance.now();
-      if (leftMs <= 0) throw new DeadlineExceededError(this.#options.subjects.agent(agentId), timeoutMs);
+      if (leftMs <= 0) throw new DeadlineExceededError(this.#options.subjects.agent(agentId), endMs - startMs);
       try {
         return await attempt(leftMs);
       } catch (error) {

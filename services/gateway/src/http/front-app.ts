@@ -75,7 +75,10 @@ export async function buildFrontApp(
       if (agentId === undefined) app.routing(request, response);
       else void endpoint.post(request, response, agentId);
     },
-    close: () => app.close(),
+    close: async () => {
+      endpoint.close();
+      await app.close();
+    },
   };
 }
 

@@ -1,5 +1,5 @@
 import type { Bus, Subjects } from '@patchbay/bus';
-import type { Directory } from '@patchbay/directory';
+import type { Directory, Membership } from '@patchbay/directory';
 import type { LivenessClient, RegistryClient } from '@patchbay/service-api';
 import type { Logger, NodeMetrics } from '@patchbay/telemetry';
 import type { Readiness } from '../readiness.js';
@@ -26,6 +26,8 @@ export interface HttpFrontSettings {
   readonly streamIdleSeconds: number;
   /** 0 = no keepalives. */
   readonly keepaliveSeconds: number;
+  /** Whether the bus serves calls in this process where it can. Default true. */
+  readonly localFirst?: boolean;
 }
 
 /** How long clients may take. Not settings: they are part of what the front promises. */
@@ -43,6 +45,8 @@ export interface HttpFrontOptions {
   readonly bus: Bus;
   readonly subjects: Subjects;
   readonly directory: Directory;
+  /** Who else is there. Absent: nobody. */
+  readonly membership?: Membership;
   readonly registry: RegistryClient;
   readonly liveness: LivenessClient;
   readonly settings: HttpFrontSettings;

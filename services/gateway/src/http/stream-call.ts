@@ -1,9 +1,9 @@
 import { BusHeader } from '@patchbay/bus';
-import type { Bus, Message, Subjects } from '@patchbay/bus';
+import type { Bus, Headers, Message } from '@patchbay/bus';
 import { PatchbayError } from '@patchbay/core';
 import { describeError, wordError } from './call-error.js';
 import type { ErrorWording } from './call-error.js';
-import type { DispatcherRetry } from './dispatcher-retry.js';
+import type { CallRouter } from './call-router.js';
 import { isTaskEvent, isTerminalTaskEvent, wrapTaskData, wrapTaskPayload } from './hybrid-envelope.js';
 import { Keepalive } from './keepalive.js';
 import type { SseWriter } from './sse-writer.js';
@@ -36,13 +36,11 @@ export type StreamOutcome =
 /** Relays streams from dispatch to clients, event by event; the client's pace is the agent's. */
 export class StreamCaller {
   readonly #bus: Bus;
-  readonly #subjects: Subjects;
-  readonly #retry: DispatcherRetry;
+  readonly #router: CallRouter;
 
-  constructor(options: { readonly bus: Bus; readonly subjects: Subjects; readonly retry: DispatcherRetry }) {
+  constructor(options: { readonly bus: Bus; readonly router: CallRouter }) {
     this.#bus = options.bus;
-    this.#subjects = options.subjects;
-    this.#retry = options.retry;
+    this.#router = options.router;
   }
 
   /** Runs the call to its end. Never rejects. `onAnswer` is called once, before anything is written. */
@@ -64,8 +62,8 @@ export class StreamCaller {
     });
     const relay = new EventRelay(call);
     try {
-      const opened = await this.#retry.run(call.agentId, call.timeoutMs, call.signal, (timeoutMs) =>
-        this.#open(call, timeoutMs),
+      const opened = await this.#router.run(call, (subject, headers, timeoutMs) =>
+        this.#open(call, subject, headers, timeoutMs),
       );
       clearTimeout(hold);
       parts = opened.parts;
@@ -101,9 +99,9 @@ export class StreamCaller {
   }
 
   /** Opens the stream as far as its first part: only then is it known whether anybody serves it. */
-  async #open(call: StreamCall, timeoutMs: number): Promise<OpenedStream> {
-    const { body, headers, signal } = call;
-    const stream = this.#bus.stream(this.#subjects.agent(call.agentId), body, { timeoutMs, headers, signal });
+  async #open(call: StreamCall, subject: string, headers: Headers, timeoutMs: number): Promise<OpenedStream> {
+    const { body, signal } = call;
+    const stream = this.#bus.stream(subject, body, { timeoutMs, headers, signal });
     const parts = stream[Symbol.asyncIterator]();
     return { parts, first: await parts.next() };
   }

@@ -1,6 +1,6 @@
 import { BusHeader } from '@patchbay/bus';
-import type { Bus, Headers, Message, Subjects } from '@patchbay/bus';
-import type { DispatcherRetry } from './dispatcher-retry.js';
+import type { Bus, Headers, Message } from '@patchbay/bus';
+import type { CallRouter } from './call-router.js';
 
 /** One call as it goes to dispatch. */
 export interface OutboundCall {
@@ -15,20 +15,17 @@ export interface OutboundCall {
 /** Asks an agent for one answer. Hot path. */
 export class UnaryCaller {
   readonly #bus: Bus;
-  readonly #subjects: Subjects;
-  readonly #retry: DispatcherRetry;
+  readonly #router: CallRouter;
 
-  constructor(options: { readonly bus: Bus; readonly subjects: Subjects; readonly retry: DispatcherRetry }) {
+  constructor(options: { readonly bus: Bus; readonly router: CallRouter }) {
     this.#bus = options.bus;
-    this.#subjects = options.subjects;
-    this.#retry = options.retry;
+    this.#router = options.router;
   }
 
-  /** @throws PatchbayError as `Bus.request` and {@link DispatcherRetry} do */
+  /** @throws PatchbayError as `Bus.request` and {@link CallRouter} do */
   call(call: OutboundCall): Promise<Message> {
-    const { body, headers, signal } = call;
-    const subject = this.#subjects.agent(call.agentId);
-    return this.#retry.run(call.agentId, call.timeoutMs, signal, (timeoutMs) =>
+    const { body, signal } = call;
+    return this.#router.run(call, (subject, headers, timeoutMs) =>
       this.#bus.request(subject, body, { timeoutMs, headers, signal }),
     );
   }

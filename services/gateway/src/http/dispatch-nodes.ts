@@ -1,0 +1,87 @@
+import { systemClock } from '@patchbay/core';
+import type { Clock } from '@patchbay/core';
+import { isDispatching } from '@patchbay/directory';
+import type { Membership, NodeBeat } from '@patchbay/directory';
+
+/**
+ * A node that fell silent may be stopped rather than dead, and keeps its place in the queue group until the NATS server
+ * drops it: with a stock server's pings after 6 minutes.
+ */
+const HAUNTS_MS = 600_000;
+
+/** What {@link DispatchNodes} needs. */
+export interface DispatchNodesOptions {
+  readonly membership: Pick<Membership, 'nodeId' | 'members' | 'onChange' | 'onTick'>;
+  /** Default: the machine's. */
+  readonly clock?: Clock;
+}
+
+/** The nodes that take calls of agents, as a front looks at them. */
+export class DispatchNodes {
+  readonly #options: DispatchNodesOptions;
+  readonly #clock: Clock;
+  readonly #endings: (() => void)[];
+  #known = new Set<string>();
+  /** Nodes that are gone without having said so, and when that no longer matters. */
+  readonly #lost = new Map<string, number>();
+  #isImpaired = false;
+  #turn = 0;
+
+  constructor(options: DispatchNodesOptions) {
+    this.#options = options;
+    this.#clock = options.clock ?? systemClock;
+    const { membership } = options;
+    this.#endings = [membership.onChange(() => this.#look()), membership.onTick(() => this.#forget())];
+    this.#look();
+  }
+
+  /** A node that does not answer may still get its share of what goes to the queue group. Hot path. */
+  get isImpaired(): boolean {
+    return this.#isImpaired;
+  }
+
+  /** Ids of the nodes that can be addressed, beginning with another one each time. */
+  inTurn(): string[] {
+    return this.#rotated().map((beat) => beat.node_id);
+  }
+
+  /** Ids of the nodes that can be addressed, those first that have the most free slots. */
+  mostFreeFirst(): string[] {
+    return this.#rotated()
+      .toSorted((a, b) => b.free_slots - a.free_slots)
+      .map((beat) => beat.node_id);
+  }
+
+  /** Stops to follow the membership. Idempotent. */
+  close(): void {
+    for (const end of this.#endings.splice(0)) end();
+  }
+
+  #rotated(): NodeBeat[] {
+    const beats = this.#options.membership
+      .members()
+      .filter(({ beat, isSuspect }) => isDispatching(beat) && !isSuspect && !beat.draining)
+      .map(({ beat }) => beat);
+    const first = this.#turn++ % Math.max(1, beats.length);
+    return [...beats.slice(first), ...beats.slice(0, first)];
+  }
+
+  #look(): void {
+    const members = this.#options.membership.members();
+    const present = new Set(members.map(({ beat }) => beat.node_id));
+    for (const nodeId of this.#known) {
+      if (!present.has(nodeId)) this.#lost.set(nodeId, this.#clock.monotonicMs() + HAUNTS_MS);
+    }
+    for (const nodeId of present) this.#lost.delete(nodeId);
+    const dispatching = members.filter(({ beat }) => isDispatching(beat));
+    this.#known = new Set(dispatching.map(({ beat }) => beat.node_id));
+    this.#isImpaired = this.#lost.size > 0 || dispatching.some(({ isSuspect }) => isSuspect);
+  }
+
+  #forget(): void {
+    if (this.#lost.size === 0) return;
+    const nowMs = this.#clock.monotonicMs();
+    for (const [nodeId, untilMs] of this.#lost) if (untilMs <= nowMs) this.#lost.delete(nodeId);
+    if (this.#lost.size === 0) this.#look();
+  }
+}
