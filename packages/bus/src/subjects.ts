@@ -17,9 +17,19 @@ export class Subjects {
     return `${this.#prefix}.registry.${operation}`;
   }
 
+  /** The same operations, of one node. */
+  registryNode(nodeId: string, operation: Parameters<Subjects['registry']>[0]): string {
+    return `${this.#prefix}.registry.node.${nodeId}.${operation}`;
+  }
+
   /** Heartbeats: requests; queue group `liveness`. */
   get heartbeat(): string {
     return `${this.#prefix}.liveness.heartbeat`;
+  }
+
+  /** Heartbeats that one node is asked to note. */
+  heartbeatNode(nodeId: string): string {
+    return `${this.#prefix}.liveness.node.${nodeId}`;
   }
 
   /** Asks one node to write the beats that it still holds. */

@@ -6,3 +6,5 @@ export { Membership } from './membership.js';
 export type { MembershipOptions } from './membership.js';
 export { isDispatching } from './node-beat.js';
 export type { Member, NodeBeat, NodeReport } from './node-beat.js';
+export { ServiceNodes } from './service-nodes.js';
+export type { ServiceNodesOptions } from './service-nodes.js';

@@ -1,5 +1,7 @@
-import type { Bus, RequestOptions, Subjects, Subscription } from '@patchbay/bus';
+import type { Bus, Handler, RequestOptions, Subjects, Subscription } from '@patchbay/bus';
 import { decodeBody, encodeBody } from './json-body.js';
+import { askService, NO_DETOUR } from './service-subject.js';
+import type { Detour } from './service-subject.js';
 import type { CallOptions } from './registry-api.js';
 
 /** Answer to a heartbeat. */
@@ -27,15 +29,22 @@ const DEFAULT_TIMEOUT_MS = 5_000;
 export class LivenessClient {
   readonly #bus: Bus;
   readonly #subjects: Subjects;
+  readonly #detour: Detour;
 
-  constructor(bus: Bus, subjects: Subjects) {
+  /** @param detour Which nodes to ask by name while one does not answer. Default: none, ever. */
+  constructor(bus: Bus, subjects: Subjects, detour: Detour = NO_DETOUR) {
     this.#bus = bus;
     this.#subjects = subjects;
+    this.#detour = detour;
   }
 
   async heartbeat(agentId: string, options: CallOptions = {}): Promise<HeartbeatReply> {
     const body = encodeBody({ agentId });
-    const reply = await this.#bus.request(this.#subjects.heartbeat, body, withDefaults(options));
+    const subject = {
+      queue: this.#subjects.heartbeat,
+      ofNode: (nodeId: string): string => this.#subjects.heartbeatNode(nodeId),
+    };
+    const reply = await askService(this.#bus, subject, body, { ...withDefaults(options), detour: this.#detour });
     return decodeBody<HeartbeatReply>(reply.body);
   }
 
@@ -53,18 +62,22 @@ export function serveBeatFlush(bus: Bus, subjects: Subjects, nodeId: string, flu
   });
 }
 
-/** Serves the liveness subject; the caller drains what is returned. */
-export function serveLiveness(bus: Bus, subjects: Subjects, handlers: LivenessHandlers): Subscription[] {
-  return [
-    bus.subscribe(
-      subjects.heartbeat,
-      async (delivery) => {
-        const reply = await handlers.heartbeat(decodeBody<{ agentId: string }>(delivery.body).agentId);
-        delivery.exchange?.reply(encodeBody(reply));
-      },
-      { queue: 'liveness' },
-    ),
-  ];
+/**
+ * Serves heartbeats; the caller drains what is returned.
+ * @param nodeId Under which name this node is asked when others do not answer. Default: under none.
+ */
+export function serveLiveness(
+  bus: Bus,
+  subjects: Subjects,
+  handlers: LivenessHandlers,
+  nodeId?: string,
+): Subscription[] {
+  const serve: Handler = async (delivery) => {
+    const reply = await handlers.heartbeat(decodeBody<{ agentId: string }>(delivery.body).agentId);
+    delivery.exchange?.reply(encodeBody(reply));
+  };
+  const served = [subjects.heartbeat, ...(nodeId === undefined ? [] : [subjects.heartbeatNode(nodeId)])];
+  return served.map((subject) => bus.subscribe(subject, serve, { queue: 'liveness' }));
 }
 
 function withDefaults(options: CallOptions): RequestOptions {

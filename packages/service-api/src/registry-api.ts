@@ -1,7 +1,9 @@
 import { BusHeader } from '@patchbay/bus';
-import type { Bus, Delivery, Headers, RequestOptions, Subjects, Subscription } from '@patchbay/bus';
+import type { Bus, Delivery, Handler, Headers, Message, RequestOptions, Subjects, Subscription } from '@patchbay/bus';
 import type { Dialect, RegisteredAgent, RegistryEvent } from '@patchbay/agent-card';
 import { decodeBody, encodeBody } from './json-body.js';
+import { askService, NO_DETOUR } from './service-subject.js';
+import type { Detour, ServiceSubject } from './service-subject.js';
 
 /** What every operation of a service takes beside its arguments. */
 export interface CallOptions {
@@ -38,84 +40,94 @@ export interface RegistryHandlers {
 }
 
 const DEFAULT_TIMEOUT_MS = 10_000;
-const REGISTRY_QUEUE = 'registry';
+const QUEUE = { queue: 'registry' };
+type Operation = Parameters<Subjects['registry']>[0];
 
 /** Calls the registry service over the bus. Errors arrive as the PatchbayError that the service threw. */
 export class RegistryClient {
   readonly #bus: Bus;
   readonly #subjects: Subjects;
+  readonly #detour: Detour;
 
-  constructor(bus: Bus, subjects: Subjects) {
+  /** @param detour Which nodes to ask by name while one does not answer. Default: none, ever. */
+  constructor(bus: Bus, subjects: Subjects, detour: Detour = NO_DETOUR) {
     this.#bus = bus;
     this.#subjects = subjects;
+    this.#detour = detour;
   }
 
   async register(card: Uint8Array, dialect: Dialect, options: CallOptions = {}): Promise<RegisteredAgent> {
     const headers = { ...options.headers, [BusHeader.dialect]: dialect };
-    const reply = await this.#bus.request(this.#subjects.registry('register'), card, withDefaults(options, headers));
+    const reply = await this.#ask('register', card, withDefaults(options, headers));
     return decodeBody<RegisteredAgent>(reply.body);
   }
 
   async deregister(agentId: string, options: CallOptions = {}): Promise<void> {
-    await this.#bus.request(this.#subjects.registry('deregister'), encodeBody({ agentId }), withDefaults(options));
+    await this.#ask('deregister', encodeBody({ agentId }), withDefaults(options));
   }
 
   async lookup(agentId: string, options: CallOptions = {}): Promise<RegisteredAgent | null> {
-    const reply = await this.#bus.request(
-      this.#subjects.registry('lookup'),
-      encodeBody({ agentId }),
-      withDefaults(options),
-    );
+    const reply = await this.#ask('lookup', encodeBody({ agentId }), withDefaults(options));
     return decodeBody<RegisteredAgent | null>(reply.body);
   }
 
   async *changes(sinceRevision: number, options: CallOptions = {}): AsyncIterable<ChangesChunk> {
     const body = encodeBody({ sinceRevision });
-    for await (const part of this.#bus.stream(this.#subjects.registry('changes'), body, withDefaults(options))) {
+    const [nodeId] = this.#detour();
+    const { queue, ofNode } = this.#subject('changes');
+    // Asked for again when it fails, and then of another node.
+    const subject = nodeId === undefined ? queue : ofNode(nodeId);
+    for await (const part of this.#bus.stream(subject, body, withDefaults(options))) {
       yield decodeBody<ChangesChunk>(part.body);
     }
   }
+
+  #ask(operation: Operation, body: Uint8Array, options: RequestOptions): Promise<Message> {
+    return askService(this.#bus, this.#subject(operation), body, { ...options, detour: this.#detour });
+  }
+
+  #subject(operation: Operation): ServiceSubject {
+    return {
+      queue: this.#subjects.registry(operation),
+      ofNode: (nodeId) => this.#subjects.registryNode(nodeId, operation),
+    };
+  }
 }
 
-/** Serves the registry's subjects; the caller drains what is returned. */
-export function serveRegistry(bus: Bus, subjects: Subjects, handlers: RegistryHandlers): Subscription[] {
-  const queue = { queue: REGISTRY_QUEUE };
-  return [
-    bus.subscribe(
-      subjects.registry('register'),
-      async (delivery) => {
-        const dialect = (delivery.headers[BusHeader.dialect] ?? 'kubemq') as Dialect;
-        const agent = await handlers.register(delivery.body, { dialect, delivery });
-        delivery.exchange?.reply(encodeBody(agent));
-      },
-      queue,
-    ),
-    bus.subscribe(
-      subjects.registry('deregister'),
-      async (delivery) => {
-        await handlers.deregister(decodeBody<{ agentId: string }>(delivery.body).agentId, { delivery });
-        delivery.exchange?.reply(encodeBody({}));
-      },
-      queue,
-    ),
-    bus.subscribe(
-      subjects.registry('lookup'),
-      async (delivery) => {
-        const agent = await handlers.lookup(decodeBody<{ agentId: string }>(delivery.body).agentId);
-        delivery.exchange?.reply(encodeBody(agent));
-      },
-      queue,
-    ),
-    bus.subscribe(
-      subjects.registry('changes'),
-      async (delivery) => {
-        const { sinceRevision } = decodeBody<{ sinceRevision: number }>(delivery.body);
-        for await (const chunk of handlers.changes(sinceRevision)) await delivery.exchange?.write(encodeBody(chunk));
-        delivery.exchange?.end();
-      },
-      queue,
-    ),
-  ];
+/**
+ * Serves the registry's subjects; the caller drains what is returned.
+ * @param nodeId Under which name this node is asked when others do not answer. Default: under none.
+ */
+export function serveRegistry(
+  bus: Bus,
+  subjects: Subjects,
+  handlers: RegistryHandlers,
+  nodeId?: string,
+): Subscription[] {
+  const serve: Record<Operation, Handler> = {
+    register: async (delivery) => {
+      const dialect = (delivery.headers[BusHeader.dialect] ?? 'kubemq') as Dialect;
+      const agent = await handlers.register(delivery.body, { dialect, delivery });
+      delivery.exchange?.reply(encodeBody(agent));
+    },
+    deregister: async (delivery) => {
+      await handlers.deregister(decodeBody<{ agentId: string }>(delivery.body).agentId, { delivery });
+      delivery.exchange?.reply(encodeBody({}));
+    },
+    lookup: async (delivery) => {
+      const agent = await handlers.lookup(decodeBody<{ agentId: string }>(delivery.body).agentId);
+      delivery.exchange?.reply(encodeBody(agent));
+    },
+    changes: async (delivery) => {
+      const { sinceRevision } = decodeBody<{ sinceRevision: number }>(delivery.body);
+      for await (const chunk of handlers.changes(sinceRevision)) await delivery.exchange?.write(encodeBody(chunk));
+      delivery.exchange?.end();
+    },
+  };
+  return (Object.keys(serve) as Operation[]).flatMap((operation) => [
+    bus.subscribe(subjects.registry(operation), serve[operation], QUEUE),
+    ...(nodeId === undefined ? [] : [bus.subscribe(subjects.registryNode(nodeId, operation), serve[operation], QUEUE)]),
+  ]);
 }
 
 function withDefaults(options: CallOptions, headers = options.headers): RequestOptions {

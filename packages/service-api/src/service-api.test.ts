@@ -157,6 +157,36 @@ describe('the registry over the bus', () => {
     expect(asked).toEqual([['{ "x":1 }', 'kubemq', 'tp'], 'echo-01', 5]);
   });
 
+  it('asks nodes by name while the queue group cannot be trusted', async () => {
+    const asked: string[] = [];
+    const handlersOf = (nodeId: string): Parameters<typeof serveRegistry>[2] => ({
+      register: refuse,
+      deregister: refuse,
+      lookup: (agentId) => {
+        asked.push(`${nodeId} ${agentId}`);
+        return Promise.resolve(null);
+      },
+      changes: async function* () {
+        await Promise.resolve();
+        yield { kind: 'head', revision: nodeId === 'b' ? 2 : 1 };
+      },
+    });
+    for (const nodeId of ['a', 'b']) serveRegistry(bus, subjects, handlersOf(nodeId), nodeId);
+    let detour: string[] = [];
+    const client = new RegistryClient(bus, subjects, () => detour);
+    detour = ['gone', 'b', 'a'];
+    for (const agentId of ['x', 'y']) await client.lookup(agentId);
+    expect(asked).toEqual(['b x', 'b y']);
+    detour = ['b', 'a'];
+    const heads: ChangesChunk[] = [];
+    for await (const chunk of client.changes(0)) heads.push(chunk);
+    expect(heads).toEqual([{ kind: 'head', revision: 2 }]);
+    // Nobody can be addressed: the queue group is the last resort.
+    detour = ['gone'];
+    await client.lookup('z');
+    expect(asked).toHaveLength(3);
+  });
+
   it('passes errors with code and message', async () => {
     serveRegistry(bus, subjects, {
       register: refuse,

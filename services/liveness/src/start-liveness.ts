@@ -3,8 +3,8 @@ import type { Bus, Subjects } from '@patchbay/bus';
 import { isAgentId, PatchbayError, systemClock } from '@patchbay/core';
 import type { Clock } from '@patchbay/core';
 import type { Directory, DirectoryReplica, Membership } from '@patchbay/directory';
-import { LivenessClient, publishEvents, RegistryClient, serveBeatFlush, serveLiveness } from '@patchbay/service-api';
-import type { HeartbeatReply } from '@patchbay/service-api';
+import { LivenessClient, publishEvents, serveBeatFlush, serveLiveness } from '@patchbay/service-api';
+import type { HeartbeatReply, RegistryClient } from '@patchbay/service-api';
 import type { LivenessStore } from '@patchbay/store';
 import type { Logger } from '@patchbay/telemetry';
 import { BeatBook } from './beat-book.js';
@@ -22,6 +22,8 @@ export interface LivenessOptions {
   readonly directory: Directory;
   readonly replica: DirectoryReplica;
   readonly membership: Membership;
+  /** Asked for agents that the directory does not know. */
+  readonly registry: Pick<RegistryClient, 'lookup'>;
   readonly nodeId: string;
   /** Agents silent for longer are removed; 0 = never. */
   readonly ttlSeconds: number;
@@ -48,12 +50,11 @@ const LOOKUP_TIMEOUT_MS = 2_000;
 
 /** Serves heartbeats from memory, writes them in batches, and removes who is silent. Effective when the bus is flushed. */
 export function startLiveness(options: LivenessOptions): LivenessService {
-  const { bus, subjects, directory, replica, nodeId, ttlSeconds, sweepIntervalSeconds, logger } = options;
+  const { bus, subjects, directory, replica, registry, nodeId, ttlSeconds, sweepIntervalSeconds, logger } = options;
   const clock = options.clock ?? systemClock;
   const book = new BeatBook();
   const databaseClock = new DatabaseClock(clock);
   const deafTimes = new DeafTimes(clock);
-  const registry = new RegistryClient(bus, subjects);
   const liveness = new LivenessClient(bus, subjects);
   const beats = new BeatWriter({ ...options, clock, book, databaseClock, deafTimes });
 
@@ -98,7 +99,7 @@ export function startLiveness(options: LivenessOptions): LivenessService {
   const lookup = (agentId: string): ReturnType<RegistryClient['lookup']> =>
     registry.lookup(agentId, { timeoutMs: LOOKUP_TIMEOUT_MS });
 
-  const serving = serveLiveness(bus, subjects, { heartbeat });
+  const serving = serveLiveness(bus, subjects, { heartbeat }, nodeId);
   const flushing = serveBeatFlush(bus, subjects, nodeId, () => beats.flush());
 
   async function drain(withinMs: number): Promise<void> {

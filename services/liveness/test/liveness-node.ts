@@ -60,6 +60,7 @@ export async function startLivenessNode(options: LivenessNodeOptions): Promise<L
     directory,
     replica,
     membership,
+    registry,
     nodeId,
     ttlSeconds,
     sweepIntervalSeconds,

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Subjects } from '@patchbay/bus';
 import type { LoadedConfig } from '@patchbay/config';
 import { systemClock } from '@patchbay/core';
-import { Directory, DirectoryReplica, Membership } from '@patchbay/directory';
+import { Directory, DirectoryReplica, Membership, ServiceNodes } from '@patchbay/directory';
 import { startDispatch } from '@patchbay/dispatch';
 import { Readiness, startHttpFront, startMetricsServer } from '@patchbay/gateway';
 import { startLiveness } from '@patchbay/liveness';
@@ -79,8 +79,6 @@ export async function startNode(loaded: LoadedConfig, options: NodeOptions): Pro
 
     // Directory: this node's copy of the registry, and who else is there.
     const directory = new Directory();
-    const registryClient = new RegistryClient(bus, subjects);
-    const livenessClient = new LivenessClient(bus, subjects);
     const membership = new Membership({
       bus,
       subjects,
@@ -93,6 +91,15 @@ export async function startNode(loaded: LoadedConfig, options: NodeOptions): Pro
         options.onFatal?.(`another node has the id ${nodeId}; give each node its own PATCHBAY_NODE_ID`);
       },
     });
+    const nodesOf = (service: string): ServiceNodes => {
+      const nodes = new ServiceNodes({ membership, service });
+      shutdown.defer(`nodes of ${service}`, () => nodes.close());
+      return nodes;
+    };
+    const registryNodes = nodesOf('registry');
+    const livenessNodes = nodesOf('liveness');
+    const registryClient = new RegistryClient(bus, subjects, () => registryNodes.detour());
+    const livenessClient = new LivenessClient(bus, subjects, () => livenessNodes.detour());
     const replica = new DirectoryReplica({
       bus,
       subjects,
@@ -113,7 +120,7 @@ export async function startNode(loaded: LoadedConfig, options: NodeOptions): Pro
     }
 
     // Services
-    const common = { bus, subjects, directory, replica, membership, nodeId, logger };
+    const common = { bus, subjects, directory, replica, membership, registry: registryClient, nodeId, logger };
     if (runs.has('registry') && store !== undefined) {
       const { maxAgents, maxCardBytes } = config;
       const registry = startRegistry({ ...common, store: store.registry, maxAgents, maxCardBytes });
@@ -158,7 +165,6 @@ export async function startNode(loaded: LoadedConfig, options: NodeOptions): Pro
     const front = runs.has('gateway')
       ? await startHttpFront({
           ...common,
-          registry: registryClient,
           liveness: livenessClient,
           settings: { ...config, version: VERSION },
           readiness,

@@ -5,6 +5,7 @@ import type { Bus, Delivery, Subjects } from '@patchbay/bus';
 import { isAgentId, PatchbayError } from '@patchbay/core';
 import type { Directory, DirectoryReplica, Membership } from '@patchbay/directory';
 import { serveRegistry } from '@patchbay/service-api';
+import type { RegistryHandlers } from '@patchbay/service-api';
 import type { RegistryStore, RegistryWrite, WriteOutcome } from '@patchbay/store';
 import type { Logger } from '@patchbay/telemetry';
 import { AckTracker } from './ack-tracker.js';
@@ -90,7 +91,7 @@ export function startRegistry(options: RegistryOptions): RegistryService {
     return outcome.event;
   }
 
-  const subscriptions = serveRegistry(bus, subjects, {
+  const handlers: RegistryHandlers = {
     async register(card, { dialect, delivery }): Promise<RegisteredAgent> {
       const record = readCard(card, dialect, { maxBytes: maxCardBytes });
       const { agent } = await write({
@@ -113,7 +114,8 @@ export function startRegistry(options: RegistryOptions): RegistryService {
     },
     lookup: (agentId) => (isAgentId(agentId) ? store.get(agentId) : Promise.resolve(null)),
     changes: (sinceRevision) => readChanges(store, sinceRevision),
-  });
+  };
+  const subscriptions = serveRegistry(bus, subjects, handlers, nodeId);
 
   let draining: Promise<void> | undefined;
   async function drain(withinMs: number): Promise<void> {

@@ -1,0 +1,87 @@
+import { ManualClock } from '@patchbay/core';
+import { describe, expect, it } from 'vitest';
+import type { Member, NodeBeat } from './node-beat.js';
+import { ServiceNodes } from './service-nodes.js';
+
+function member(nodeId: string, change: Partial<NodeBeat> & { isSuspect?: boolean } = {}): Member {
+  const { isSuspect = false, ...rest } = change;
+  const beat = { v: 1, node_id: nodeId, incarnation: '01', version: '0', services: ['registry'], applied_revision: 0 };
+  const state = { epoch: 0, draining: false, free_slots: 0, bus: true, store: true };
+  return { beat: { ...beat, ...state, ...rest } as NodeBeat, isSuspect };
+}
+
+/** A membership that is what the test says. */
+class FakeMembership {
+  current: Member[] = [];
+  readonly #listeners = new Set<() => void>();
+
+  members(): Member[] {
+    return this.current;
+  }
+
+  onChange(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  become(...members: Member[]): void {
+    this.current = members;
+    for (const listener of this.#listeners) listener();
+  }
+}
+
+function rig() {
+  const membership = new FakeMembership();
+  const clock = new ManualClock();
+  membership.become(member('a'), member('b'), member('c'), member('d', { services: ['gateway'] }));
+  const nodes = new ServiceNodes({ membership, service: 'registry', clock });
+  return { membership, clock, nodes, names: () => nodes.detour().toSorted() };
+}
+
+describe('the nodes of a service', () => {
+  it('are not addressed by name while all of them answer', () => {
+    const { membership, names } = rig();
+    expect(names()).toEqual([]);
+    membership.become(member('a'), member('b'), member('c'), member('d', { services: ['gateway'], isSuspect: true }));
+    expect(names()).toEqual([]);
+  });
+
+  it('are addressed in turn while one is silent, without it and without those that leave', () => {
+    const { membership, nodes, names } = rig();
+    membership.become(member('a'), member('b', { isSuspect: true }), member('c'), member('e', { draining: true }));
+    expect(names()).toEqual(['a', 'c']);
+    expect(new Set([nodes.detour()[0], nodes.detour()[0]])).toEqual(new Set(['a', 'c']));
+    membership.become(member('a'), member('b'), member('c'));
+    expect(names()).toEqual([]);
+  });
+
+  it('are addressed by name for as long as one that is gone may still be in the queue group', () => {
+    const { membership, clock, names } = rig();
+    membership.become(member('a'), member('c'));
+    clock.advance(599_000);
+    expect(names()).toEqual(['a', 'c']);
+    clock.advance(1_000);
+    expect(names()).toEqual([]);
+  });
+
+  it('include one again that came back', () => {
+    const { membership, names } = rig();
+    membership.become(member('a'), member('c'));
+    membership.become(member('a'), member('b'), member('c'));
+    expect(names()).toEqual([]);
+  });
+
+  it('do not miss one that said that it leaves', () => {
+    const { membership, names } = rig();
+    membership.become(member('a'), member('b', { draining: true }), member('c'));
+    membership.become(member('a'), member('c'));
+    expect(names()).toEqual([]);
+  });
+
+  it('are followed until the end', () => {
+    const { membership, nodes, names } = rig();
+    nodes.close();
+    membership.become(member('a'), member('c'));
+    expect(names()).toEqual([]);
+  });
+});
