@@ -27,12 +27,14 @@ const KINDS: Record<CallSpanKind, SpanKind> = {
 /**
  * Starts a step below `parent`. A call that is not sampled builds no spans: it only passes its context on.
  * Without an SDK behind the OpenTelemetry API the same is true of sampled ones.
+ *
+ * @param attributes a function on hot paths, called only for what is sampled
  */
 export function startCallSpan(
   parent: TraceContext,
   name: string,
   kind: CallSpanKind,
-  attributes: Attributes = {},
+  attributes: Attributes | (() => Attributes) = {},
 ): CallSpan {
   if (!isSampled(parent)) return new UnrecordedSpan(parent);
   const parentContext = trace.setSpanContext(ROOT_CONTEXT, {
@@ -42,7 +44,9 @@ export function startCallSpan(
     isRemote: true,
     ...(parent.tracestate === undefined ? {} : { traceState: createTraceState(parent.tracestate) }),
   });
-  const span = trace.getTracer('patchbay').startSpan(name, { kind: KINDS[kind], attributes }, parentContext);
+  const given = typeof attributes === 'function' ? attributes() : attributes;
+  const options = { kind: KINDS[kind], attributes: given };
+  const span = trace.getTracer('patchbay').startSpan(name, options, parentContext);
   return new RecordedSpan(span);
 }
 

@@ -30,8 +30,8 @@ export interface CallDispatcherOptions {
   readonly logger: Logger;
 }
 
-/** How old a unary call is before its caller's leaving is noticed, milliseconds. */
-const WATCH_UNARY_AFTER_MS = 50;
+/** From what age on a unary call's deadline and caller are watched, milliseconds; looked at as often. */
+const WATCH_AFTER_MS = 25;
 
 /** Takes calls off the bus, decides whether they may go on, and starts the forwarder that carries each out. */
 export class CallDispatcher {
@@ -39,6 +39,7 @@ export class CallDispatcher {
   readonly #inHand = new CallsInHand();
   readonly #streams = new Map<string, number>();
   #refusal: AgentFailure | undefined;
+  #watching: NodeJS.Timeout | undefined;
 
   constructor(options: CallDispatcherOptions) {
     this.#options = options;
@@ -101,6 +102,7 @@ export class CallDispatcher {
       return call.refuse({ code: 'concurrency_exceeded', detail }, this.#options.nodeId);
     }
     this.#inHand.add(call);
+    this.#watching ??= setInterval(this.#watchOlder, WATCH_AFTER_MS);
     return wantsStream ? this.#stream(call, address) : this.#unary(call, address);
   }
 
@@ -128,7 +130,7 @@ export class CallDispatcher {
 
   #unary(call: Call, address: AgentAddress): void {
     const forwarder = new UnaryForwarder(call, this.#options.streams.maxResponseBytes);
-    call.begin(this.#whenOver, WATCH_UNARY_AFTER_MS);
+    call.begin(this.#whenOver, WATCH_AFTER_MS);
     this.#send(call, address, false, forwarder);
   }
 
@@ -142,7 +144,7 @@ export class CallDispatcher {
       forwarder.close();
       if (isStreaming) this.#countStreamOut(call.agentId);
       this.#whenOver(call);
-    }, 0);
+    }, Infinity);
     const request = this.#send(call, address, true, forwarder);
     if (request !== undefined) forwarder.attach(request);
   }
@@ -155,13 +157,13 @@ export class CallDispatcher {
   ): AgentRequest | undefined {
     // Its time may have been over, or the caller gone, before it began.
     if (call.isOver) return undefined;
-    const span = startCallSpan(call.trace, 'POST', 'client', {
+    const span = startCallSpan(call.trace, 'POST', 'client', () => ({
       'http.request.method': 'POST',
       'server.address': address.host,
       'server.port': address.port,
       'url.path': address.path.split('?', 1)[0] ?? '/',
       'patchbay.agent_id': call.agentId,
-    });
+    }));
     const headers = requestHeaders({ headers: call.headers, version: call.version, wantsStream, trace: span.context });
     const { origin, path } = address;
     const request = new AgentRequest(this.#options.client, { origin, path, headers, body: call.body }, reader);
@@ -169,6 +171,17 @@ export class CallDispatcher {
     request.send();
     return request;
   }
+
+  /** One timer for all calls in hand; it runs only while there are any. */
+  readonly #watchOlder = (): void => {
+    if (this.#inHand.size === 0) {
+      clearInterval(this.#watching);
+      this.#watching = undefined;
+      return;
+    }
+    const startedBeforeMs = this.#options.clock.monotonicMs() - WATCH_AFTER_MS;
+    for (const call of this.#inHand.snapshot()) call.watchIfOlder(startedBeforeMs);
+  };
 
   readonly #whenOver = (call: Call): void => {
     this.#inHand.remove(call);

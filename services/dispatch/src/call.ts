@@ -40,6 +40,7 @@ export class Call {
   #request: AgentRequest | undefined;
   #span: CallSpan | undefined;
   #whenOver: ((call: Call) => void) | undefined;
+  #isClockOff = false;
   #isOver = false;
 
   constructor(options: CallOptions) {
@@ -60,22 +61,24 @@ export class Call {
 
   /**
    * Starts the deadline and listens for the caller's cancel; `whenOver` is told once, whatever ends the call.
-   *
-   * A cancel is listened for from `watchAfterMs` on and noticed then if it came earlier. Hot path: most calls are over
-   * before, and an abort signal made for nothing costs more than all else here.
+   * Both wait for {@link watchIfOlder}, unless the call's time is over within twice `patienceMs`. Hot path: most calls
+   * are over before, and a timer and an abort signal made for nothing cost more than all else here.
    */
-  begin(whenOver: (call: Call) => void, watchAfterMs: number): void {
+  begin(whenOver: (call: Call) => void, patienceMs: number): void {
     this.#whenOver = whenOver;
     const leftMs = this.#exchange.deadlineMs - this.#startedMs;
-    if (leftMs <= 0) return this.#expire();
-    if (watchAfterMs > 0 && leftMs > watchAfterMs) this.#timer = setTimeout(this.#watch, watchAfterMs);
-    else this.#watch();
-    return undefined;
+    if (leftMs <= 0) this.#expire();
+    else if (leftMs <= patienceMs * 2) this.#watch();
+  }
+
+  /** Watches deadline and cancel from now on when the call began before `startedBeforeMs`. Idempotent. */
+  watchIfOlder(startedBeforeMs: number): void {
+    if (this.#signal === undefined && !this.#isOver && this.#startedMs <= startedBeforeMs) this.#watch();
   }
 
   /** Ends the call if its time is over and only the timer has not run yet. @returns whether it has ended. */
   expireIfDue(nowMs: number): boolean {
-    if (this.#timer !== undefined && this.#exchange.deadlineMs <= nowMs) this.#expire();
+    if (!this.#isClockOff && this.#exchange.deadlineMs <= nowMs) this.#expire();
     return this.#isOver;
   }
 
@@ -93,7 +96,7 @@ export class Call {
   /** From here on the stream's idle time is the only clock. */
   clearDeadline(): void {
     clearTimeout(this.#timer);
-    this.#timer = undefined;
+    this.#isClockOff = true;
   }
 
   /** Whether the request has no id, so that no answer is expected. Parses the body. */
@@ -150,6 +153,7 @@ export class Call {
     if (signal.aborted) return this.#cancel();
     signal.addEventListener('abort', this.#cancel);
     this.#signal = signal;
+    if (this.#isClockOff) return undefined;
     const leftMs = deadlineMs - this.#clock.monotonicMs() - HEAD_START_MS;
     this.#timer = setTimeout(this.#expire, Math.min(leftMs, MAX_TIMER_MS));
     return undefined;

@@ -10,6 +10,7 @@ import { DispatchNodes } from './dispatch-nodes.js';
 import { DispatcherRetry } from './dispatcher-retry.js';
 import type { HttpFrontOptions } from './front-options.js';
 import { InboundCall } from './inbound-call.js';
+import { leaveSignal } from './leave-signal.js';
 import { KEEPALIVE_RULE, readKeepaliveQuery } from './keepalive.js';
 import type { ReplyWriter } from './reply-writer.js';
 import { readRequestBody } from './request-body.js';
@@ -126,7 +127,7 @@ export class A2aEndpoint {
   async #answer(call: InboundCall, checked: CheckedRequest): Promise<void> {
     const isNotification = call.idJson === undefined;
     try {
-      const reply = await this.#unary.call({ ...this.#outbound(call, checked), signal: call.signal() });
+      const reply = await this.#unary.call({ ...this.#outbound(call, checked), signal: leaveSignal(call.request) });
       this.#count(call, checked.method);
       this.#options.metrics.recordCall('unary', performance.now() - call.startedMs);
       this.#replies.write(call.response, {
@@ -156,8 +157,9 @@ export class A2aEndpoint {
       stalledMs: settings.streamIdleSeconds * 1000,
       isDraining: () => readiness.isDraining,
     });
-    const signal = call.signal();
-    signal.addEventListener('abort', () => closeGauge?.());
+    const signal = leaveSignal(call.request);
+    const onLeave = (): void => closeGauge?.();
+    signal.addEventListener('abort', onLeave);
     try {
       const outcome = await this.#streams.run(
         {
@@ -185,6 +187,7 @@ export class A2aEndpoint {
         });
       }
     } finally {
+      signal.removeEventListener('abort', onLeave);
       closeGauge?.();
       metrics.recordCall('stream', performance.now() - call.startedMs);
     }

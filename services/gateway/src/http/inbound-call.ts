@@ -28,11 +28,11 @@ export class InboundCall {
     this.agentId = agentId;
     const { headers } = request;
     const trace = readTraceContext(single(headers['traceparent']), single(headers['tracestate']));
-    this.span = startCallSpan(trace, `${request.method ?? 'POST'} ${route}`, 'server', {
+    this.span = startCallSpan(trace, `${request.method ?? 'POST'} ${route}`, 'server', () => ({
       'http.request.method': request.method ?? 'POST',
       'http.route': route,
       'patchbay.agent_id': agentId,
-    });
+    }));
     this.traceId = traceIdOf(this.span.context);
     const version = readProtocolVersion(single(headers['a2a-version']));
     this.hasVersion = version !== undefined;
@@ -42,17 +42,6 @@ export class InboundCall {
 
   get wording(): ErrorWording {
     return { agentId: this.agentId, idJson: this.idJson, version: this.version, traceId: this.traceId };
-  }
-
-  /** A signal that aborts when the client leaves before its answer is complete. */
-  signal(): AbortSignal {
-    const controller = new AbortController();
-    const { response } = this;
-    response.once('close', () => {
-      if (!response.writableFinished) controller.abort();
-    });
-    if (response.destroyed) controller.abort();
-    return controller.signal;
   }
 }
 
