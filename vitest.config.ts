@@ -13,8 +13,19 @@ export default defineConfig({
         test: {
           ...shared,
           name: 'integration',
-          include: ['{packages,services}/*/test/**/*.test.ts', 'test/**/*.test.ts'],
+          include: ['{packages,services}/*/test/**/*.test.ts'],
           testTimeout: 60_000,
+        },
+      },
+      {
+        // The product as processes.
+        test: {
+          ...shared,
+          name: 'system',
+          include: ['test/**/*.test.ts'],
+          globalSetup: ['test/support/data-dir-template.ts'],
+          testTimeout: 120_000,
+          hookTimeout: 120_000,
         },
       },
     ],

@@ -8,7 +8,7 @@ export type { EventuallyOptions } from './eventually.js';
 export { freePort } from './free-port.js';
 export { PatchbayCluster } from './patchbay-cluster.js';
 export type { PatchbayClusterOptions } from './patchbay-cluster.js';
-export { PatchbayProcess } from './patchbay-process.js';
+export { DATA_DIR_TEMPLATE, PatchbayProcess } from './patchbay-process.js';
 export type { PatchbayProcessOptions } from './patchbay-process.js';
 export { ensureNatsServer } from './nats-binary.js';
 export { startNatsCluster } from './nats-cluster.js';

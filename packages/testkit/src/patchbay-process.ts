@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { cp, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -11,13 +11,16 @@ import { freePort } from './free-port.js';
 export interface PatchbayProcessOptions {
   /** Further settings; they win over the defaults. */
   readonly env?: Readonly<Record<string, string>>;
-  /** Folder of data; kept when given, else a temporary one that `stop()` removes. */
+  /** Folder of data; kept when given, else a temporary one, begun as {@link DATA_DIR_TEMPLATE} says, that `stop()` removes. */
   readonly dataDir?: string;
   /** Command line after `main.js`. Default: none. */
   readonly args?: readonly string[];
-  /** Milliseconds until `/readyz` must answer 200. Default 20,000. */
+  /** Milliseconds until `/readyz` must answer 200. Default 30,000. */
   readonly readyWithinMs?: number;
 }
+
+/** Names the environment variable with a folder of data that new nodes begin with a copy of. Unset: an empty one. */
+export const DATA_DIR_TEMPLATE = 'PATCHBAY_TEST_DATA_DIR_TEMPLATE';
 
 const MAIN = fileURLToPath(new URL('../../../services/patchbay/dist/main.js', import.meta.url));
 
@@ -60,7 +63,7 @@ export class PatchbayProcess implements AsyncDisposable {
           await response.body?.cancel();
           return response.status === 200 ? 'ready' : undefined;
         },
-        { withinMs: options.readyWithinMs ?? 20_000, what: 'the node being ready' },
+        { withinMs: options.readyWithinMs ?? 30_000, what: 'the node being ready' },
       );
       if (node.child.exitCode !== null) throw new Error(`the node ended with exit code ${node.child.exitCode}`);
       return node;
@@ -72,7 +75,7 @@ export class PatchbayProcess implements AsyncDisposable {
 
   /** Starts a node without waiting for it. */
   static async spawn(options: PatchbayProcessOptions = {}): Promise<PatchbayProcess> {
-    const dataDir = options.dataDir ?? (await mkdtemp(join(tmpdir(), 'patchbay-test-')));
+    const dataDir = options.dataDir ?? (await newDataDir());
     const ports = { http: await freePort(), metrics: await freePort() };
     const child = spawn(process.execPath, [MAIN, ...(options.args ?? [])], {
       env: {
@@ -119,4 +122,11 @@ export class PatchbayProcess implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.stop();
   }
+}
+
+async function newDataDir(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'patchbay-test-'));
+  const template = process.env[DATA_DIR_TEMPLATE];
+  if (template !== undefined) await cp(template, folder, { recursive: true });
+  return folder;
 }
