@@ -22,7 +22,10 @@ export const BusHeader = {
   credit: 'Patchbay-Credit',
   /** `frames`: the caller speaks frames. Absent: a plain client. */
   accept: 'Patchbay-Accept',
-  /** `stream`: the caller waits for any number of replies. Absent: for one. */
+  /**
+   * Of a call `stream`: the caller waits for any number of replies; absent: for one. Of an `accept` frame `sign`: the
+   * caller is to say that it still waits, with a `credit` frame of nothing.
+   */
   wants: 'Patchbay-Wants',
   /** Bytes of frames that the sending connection has sent to the receiving one so far, this frame included. */
   sent: 'Patchbay-Sent',

@@ -100,6 +100,14 @@ export interface Exchange {
   readonly deadlineMs: number;
   /** Aborts when the caller cancelled or vanished, or when the link to it is lost. Not at the deadline. */
   readonly signal: AbortSignal;
+  /**
+   * Asks the caller whether it still waits. What is called may have been under way for long: a process or a server that
+   * stood still delivers afterwards what its callers have given up, and repeated elsewhere, meanwhile.
+   *
+   * @returns false when the caller has left, and when it says nothing within 1.5 s; a plain client cannot be asked, and
+   * true is assumed
+   */
+  confirm(): Promise<boolean>;
   /** The whole answer; ends the exchange. Large bodies are the adapter's business. */
   reply(body: Uint8Array, headers?: Headers): void;
   /** One part of a stream. Resolves when there is room for the next; rejects when the caller is gone. */

@@ -33,6 +33,10 @@ export class TracedExchange implements Exchange {
     return this.#exchange.signal;
   }
 
+  confirm(): Promise<boolean> {
+    return this.#exchange.confirm();
+  }
+
   reply(body: Uint8Array, headers?: Headers): void {
     this.#exchange.reply(body, headers);
     this.endSpan();

@@ -49,6 +49,30 @@ export function cancellationContract(adapter: BusAdapter): void {
       await eventually(() => isIdle(pair));
     });
 
+    it('can ask the caller whether it still waits', async () => {
+      await using pair = await adapter.createPair();
+      const exchanges: Exchange[] = [];
+      await serve(pair, 'x.confirm', (delivery) => void exchanges.push(exchangeOf(delivery)));
+      const controller = new AbortController();
+      const request = pair.caller.request('x.confirm', NOTHING, { timeoutMs: 10_000 });
+      const left = errorOf(pair.caller.request('x.confirm', NOTHING, { timeoutMs: 10_000, signal: controller.signal }));
+      const parts = pair.caller.stream('x.confirm', NOTHING, { timeoutMs: 10_000 })[Symbol.asyncIterator]();
+      const part = parts.next();
+      await eventually(() => exchanges.length === 3);
+      const confirm = (): Promise<boolean[]> => Promise.all(exchanges.map((exchange) => exchange.confirm()));
+      expect(await confirm()).toEqual([true, true, true]);
+      controller.abort();
+      expect((await left).code).toBe('cancelled');
+      expect(await confirm()).toEqual([true, false, true]);
+      exchanges[0]?.reply(text('late'));
+      expect(words(await request)).toBe('late');
+      await exchanges[2]?.write(text('one'));
+      expect((await part).done).toBe(false);
+      expect(await confirm()).toEqual([false, false, true]);
+      await parts.return?.();
+      await eventually(() => isIdle(pair));
+    });
+
     it('does nothing when the signal aborts after the reply', async () => {
       await using pair = await adapter.createPair();
       const exchanges: Exchange[] = [];

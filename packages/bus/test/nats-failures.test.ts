@@ -197,6 +197,25 @@ describe('NatsBus when another node fails', () => {
     await eventually(() => isIdle(pair));
   });
 
+  it('has nothing done late by a node that was stopped: its callers have given up', async () => {
+    await using server = await startNatsServer();
+    await using pair = await createNatsPair([server.url]);
+    await using node = await startBusProcess(server.url, 'serve');
+    const { caller } = pair;
+    const notes = async (): Promise<string> => words(await caller.request('p.notes', NOTHING, { timeoutMs: 5_000 }));
+    await caller.request('p.note', NOTHING, { timeoutMs: 5_000 });
+    node.signal('SIGSTOP');
+    const calls = Array.from({ length: 50 }, () => failure(caller.request('p.note', NOTHING, { timeoutMs: 5_000 })));
+    for (const failed of await Promise.all(calls)) expect(failed.code).toBe('node_lost');
+    // One that still waits when the node goes on is served, like those that come after it.
+    const waiting = caller.request('p.note', text('waiting'), { timeoutMs: 5_000 });
+    node.signal('SIGCONT');
+    expect(words(await waiting)).toBe('waiting');
+    expect(words(await caller.request('p.note', text('new'), { timeoutMs: 5_000 }))).toBe('new');
+    expect(await notes()).toBe('3');
+    await eventually(() => isIdle(pair));
+  });
+
   it('ends a stream of a killed node, and never as if it were complete', async () => {
     await using server = await startNatsServer();
     await using pair = await createNatsPair([server.url]);

@@ -184,6 +184,7 @@ function plainDelivery(body: string): { delivery: Delivery; said: string[] } {
     wants: 'any',
     deadlineMs: performance.now() + 5_000,
     signal: new AbortController().signal,
+    confirm: () => Promise.resolve(true),
     reply: (reply) => void said.push(`reply ${Buffer.from(reply).toString()}`),
     write: async (part) => void said.push(`part ${Buffer.from(part).toString()}`),
     end: () => void said.push('end'),

@@ -82,7 +82,9 @@ export function startRegistry(options: RegistryOptions): RegistryService {
     return outcomes.map((outcome) => ({ outcome, applied }));
   }
 
-  async function write(submitted: SubmittedWrite<RegistryWrite>): Promise<RegistryEvent> {
+  async function write(submitted: SubmittedWrite<RegistryWrite>, delivery: Delivery): Promise<RegistryEvent> {
+    // Stopped processes and servers deliver late: a write that was given up, and perhaps repeated, must not be made.
+    if ((await delivery.exchange?.confirm()) === false) throw new PatchbayError('cancelled', 'the caller has left');
     const { outcome, applied } = await batcher.submit(submitted);
     if (outcome.kind === 'refused') throw refusal(outcome.code, maxAgents);
     await applied;
@@ -94,11 +96,14 @@ export function startRegistry(options: RegistryOptions): RegistryService {
   const handlers: RegistryHandlers = {
     async register(card, { dialect, delivery }): Promise<RegisteredAgent> {
       const record = readCard(card, dialect, { maxBytes: maxCardBytes });
-      const { agent } = await write({
-        write: { kind: 'register', record, cardRaw: card, ...traceOf(delivery) },
-        size: card.length + SMALL_WRITE_BYTES,
-        assertWanted: () => assertWanted(delivery),
-      });
+      const { agent } = await write(
+        {
+          write: { kind: 'register', record, cardRaw: card, ...traceOf(delivery) },
+          size: card.length + SMALL_WRITE_BYTES,
+          assertWanted: () => assertWanted(delivery),
+        },
+        delivery,
+      );
       if (agent === null) throw new PatchbayError('internal', 'a registration left no agent');
       // A heartbeat that is not in the database yet may be the later sign of life: last_seen never goes back.
       const heardMs = directory.get(agent.record.agentId)?.lastSeenMs ?? 0;
@@ -106,11 +111,14 @@ export function startRegistry(options: RegistryOptions): RegistryService {
     },
     async deregister(agentId, { delivery }): Promise<void> {
       if (!isAgentId(agentId)) throw new PatchbayError('agent_not_found', 'agent not found');
-      await write({
-        write: { kind: 'deregister', agentId, ...traceOf(delivery) },
-        size: SMALL_WRITE_BYTES,
-        assertWanted: () => assertWanted(delivery),
-      });
+      await write(
+        {
+          write: { kind: 'deregister', agentId, ...traceOf(delivery) },
+          size: SMALL_WRITE_BYTES,
+          assertWanted: () => assertWanted(delivery),
+        },
+        delivery,
+      );
     },
     lookup: (agentId) => (isAgentId(agentId) ? store.get(agentId) : Promise.resolve(null)),
     changes: (sinceRevision) => readChanges(store, sinceRevision),

@@ -42,6 +42,10 @@ export class MemoryExchange implements Exchange {
     return this.#controller.signal;
   }
 
+  confirm(): Promise<boolean> {
+    return Promise.resolve(!this.#ended);
+  }
+
   reply(body: Uint8Array, headers: Headers = NO_HEADERS): void {
     if (this.#ended) return;
     assertHeaders(headers);

@@ -34,6 +34,7 @@ import { NatsSubscription } from './nats-subscription.js';
 import { Peers } from './peers.js';
 import { PlainExchange } from './plain-exchange.js';
 import { ReplyMultiplexer } from './reply-multiplexer.js';
+import { Stillness } from './stillness.js';
 import { readMessage } from './wire-message.js';
 import { NatsWire } from './wire.js';
 
@@ -77,6 +78,7 @@ export class NatsBus implements Bus {
   readonly #local: MemoryBus | undefined;
   readonly #localSubjects: LocalSubjects;
   readonly #leaveBatch: LeaveBatch;
+  readonly #stillness: Stillness;
   readonly #onHandlerError: HandlerErrorListener;
   readonly #plainTimeoutMs: number;
   readonly #statusListeners = new Set<(isUp: boolean) => void>();
@@ -103,6 +105,7 @@ export class NatsBus implements Bus {
     this.#wire = new NatsWire(nats);
     this.#leaveBatch = new LeaveBatch(nats);
     this.#clock = options.clock ?? systemClock;
+    this.#stillness = new Stillness(this.#clock);
     this.#wheel = new DeadlineWheel(this.#clock);
     this.#onHandlerError = options.onHandlerError ?? (() => undefined);
     this.#plainTimeoutMs = options.plainTimeoutMs ?? DEFAULT_PLAIN_TIMEOUT_MS;
@@ -255,8 +258,9 @@ export class NatsBus implements Bus {
     const message = readMessage(msg);
     const { subject, body, headers, reply } = message;
     if (reply === undefined) subscription.run({ subject, body, headers, exchange: undefined });
-    else if (message.speaksFrames) void new NatsExchange(this.#host, subscription, message, reply);
-    else {
+    else if (message.speaksFrames) {
+      void new NatsExchange(this.#host, subscription, message, reply, this.#stillness.isRecent());
+    } else {
       const options = { inbox: reply, timeoutMs: this.#plainTimeoutMs };
       void new PlainExchange(this.#host, subscription, message, options);
     }
@@ -280,6 +284,7 @@ export class NatsBus implements Bus {
   }
 
   async #close(): Promise<void> {
+    this.#stillness.close();
     const error = closedError();
     const held = new Set<unknown>([...this.#wheel.entries(), ...this.#inbox.receivers()]);
     for (const entry of held) {

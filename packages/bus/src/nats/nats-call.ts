@@ -32,6 +32,7 @@ const NEXT_SIGN_MS = 3_000;
 const NO_RESPONDERS = 503;
 const NOTHING = new Uint8Array(0);
 const CANCEL = encodeHead(frameLine('cancel'), undefined);
+const SIGN = encodeHead(frameLine('credit') + controlLine(BusHeader.credit, 0), undefined);
 const PLAIN_LINES = controlLine(BusHeader.accept, 'frames');
 
 /**
@@ -172,7 +173,9 @@ export abstract class NatsCall extends WheelEntry implements AliveReceiver {
     const { subject } = this.target;
     switch (frame.kind) {
       case 'accept':
-        if (frame.credit !== undefined && frame.reply !== undefined) this.#sendRest(frame.reply, frame.credit);
+        if (frame.reply === undefined) return;
+        if (frame.wantsSign) this.host.wire.send(frame.reply, NOTHING, { head: SIGN });
+        if (frame.credit !== undefined) this.#sendRest(frame.reply, frame.credit);
         return;
       case 'credit':
         this.#request?.grant(frame.credit ?? 0);

@@ -15,6 +15,8 @@ import type { OpenExchange, Peer } from './peer.js';
 import type { Receiver } from './reply-multiplexer.js';
 import type { WireMessage } from './wire-message.js';
 
+/** A caller that does not say within this time that it still waits has gone. */
+const CONFIRM_WITHIN_MS = 1_500;
 /** A caller that has heard nothing after this long is told that its call is in hand. */
 const ACCEPT_AFTER_MS = 200;
 const NO_RESPONDERS = 503;
@@ -47,13 +49,16 @@ export class NatsExchange extends WheelEntry implements Exchange, Receiver, Open
   #outgoing: OutgoingStream | undefined;
   /** The rest of a large request, while it comes. */
   #incoming: IncomingParts | undefined;
+  /** Told whether the caller still waits. */
+  #confirming: ((isWaiting: boolean) => void)[] = [];
   #controller: AbortController | undefined;
   #abortReason: PatchbayError | undefined;
   /** The handler has said its last word; it may still be on its way. */
   #isAnswered = false;
   #isOver = false;
 
-  constructor(host: CallHost, owner: ExchangeOwner, request: WireMessage, inbox: string) {
+  /** @param isDoubtful The request may have been under way for long: it is served when the caller says that it waits. */
+  constructor(host: CallHost, owner: ExchangeOwner, request: WireMessage, inbox: string, isDoubtful = false) {
     super();
     this.#host = host;
     this.#owner = owner;
@@ -66,6 +71,7 @@ export class NatsExchange extends WheelEntry implements Exchange, Receiver, Open
     owner.exchanges.take();
     host.wheel.add(this, nowMs + ACCEPT_AFTER_MS);
     if (request.kind === 'part') this.#receiveRest();
+    else if (isDoubtful) void this.#deliverConfirmed();
     else this.#deliver(request.body);
   }
 
@@ -80,6 +86,18 @@ export class NatsExchange extends WheelEntry implements Exchange, Receiver, Open
       if (this.#abortReason !== undefined) this.#controller.abort(this.#abortReason);
     }
     return this.#controller.signal;
+  }
+
+  confirm(): Promise<boolean> {
+    if (this.#isOver) return Promise.resolve(false);
+    return new Promise((resolve) => {
+      const timer = setTimeout(() => resolve(false), CONFIRM_WITHIN_MS);
+      this.#confirming.push((isWaiting) => {
+        clearTimeout(timer);
+        resolve(isWaiting);
+      });
+      this.#accept(controlLine(BusHeader.wants, 'sign'));
+    });
   }
 
   reply(body: Uint8Array, headers?: Headers): void {
@@ -140,6 +158,7 @@ export class NatsExchange extends WheelEntry implements Exchange, Receiver, Open
       this.onCallerGone();
       return;
     }
+    for (const tell of this.#confirming.splice(0)) tell(true);
     if (frame.kind === 'credit') this.#outgoing?.grant(frame.credit ?? 0);
     else if (frame.kind === 'part' || frame.kind === 'data') this.#receive(frame);
   }
@@ -166,6 +185,11 @@ export class NatsExchange extends WheelEntry implements Exchange, Receiver, Open
   #deliver(body: Uint8Array): void {
     const { subject, headers } = this.#request;
     this.#owner.run({ subject, body, headers, exchange: this });
+  }
+
+  async #deliverConfirmed(): Promise<void> {
+    if (await this.confirm()) this.#deliver(this.#request.body);
+    else this.onCallerGone();
   }
 
   /** Takes the rest of a large request on a subject of its own; the handler runs when it is whole. */
@@ -252,6 +276,7 @@ export class NatsExchange extends WheelEntry implements Exchange, Receiver, Open
     if (this.#isOver) return;
     this.#isAnswered = true;
     this.#isOver = true;
+    for (const tell of this.#confirming.splice(0)) tell(false);
     this.#host.wheel.remove(this);
     if (this.#peer !== undefined) {
       this.#peer.leave(this);

@@ -61,6 +61,10 @@ export class PlainExchange extends WheelEntry implements Exchange, Receiver {
     return this.#controller.signal;
   }
 
+  confirm(): Promise<boolean> {
+    return Promise.resolve(!this.#isOver);
+  }
+
   reply(body: Uint8Array, headers?: Headers): void {
     if (this.#isOver) return;
     const head = encodeHead('', headers);

@@ -23,6 +23,8 @@ export interface WireMessage {
   readonly sent: number | undefined;
   readonly speaksFrames: boolean;
   readonly wantsStream: boolean;
+  /** The responder asks whether the caller still waits. */
+  readonly wantsSign: boolean;
   readonly timeoutMs: number | undefined;
   readonly error: string | undefined;
   readonly errorMessage: string | undefined;
@@ -46,6 +48,7 @@ class ReadMessage implements WireMessage {
   sent: number | undefined;
   speaksFrames = false;
   wantsStream = false;
+  wantsSign = false;
   timeoutMs: number | undefined;
   error: string | undefined;
   errorMessage: string | undefined;
@@ -114,6 +117,7 @@ function readControl(name: string, value: string, read: ReadMessage): boolean {
       return true;
     case BusHeader.wants:
       read.wantsStream = value === 'stream';
+      read.wantsSign = value === 'sign';
       return true;
     case BusHeader.timeoutMs:
       read.timeoutMs = count(value);
