@@ -5,6 +5,7 @@ import { silentLogger } from '@patchbay/telemetry';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Directory } from './directory.js';
 import { Membership } from './membership.js';
+import { isDispatching } from './node-beat.js';
 import type { NodeBeat } from './node-beat.js';
 
 const subjects = new Subjects();
@@ -149,6 +150,50 @@ describe('Membership', () => {
     expect(names(a)).toEqual(['a', 'b']);
     await pass(2_000);
     expect(names(a)).toEqual(['a']);
+  });
+
+  it('counts the silence of a node that was heard right after a standstill from then on', async () => {
+    const a = join('a');
+    await hear(beat('b'));
+    await pass(1_000);
+    clock.advance(60_000);
+    await hear(beat('b'));
+    await pass(3_000);
+    expect(names(a)).toEqual(['a', 'b?']);
+    await pass(500);
+    expect(names(a)).toEqual(['a']);
+  });
+
+  it('tells when a node begins and ends to dispatch', async () => {
+    const a = join('a');
+    const changes: number[] = [];
+    a.onChange(() => changes.push(a.members().filter(({ beat: said }) => isDispatching(said)).length));
+    const services = ['dispatch'];
+    await hear(beat('b', { services }));
+    await hear(beat('b', { services, epoch: 7 }));
+    await hear(beat('b', { services, epoch: 8 }));
+    await hear(beat('b', { services, epoch: 0 }));
+    expect(changes).toEqual([0, 1, 0]);
+  });
+
+  it('ticks twice a second before it beats, and says a new epoch at once', async () => {
+    const said: NodeBeat[] = [];
+    bus.subscribe(
+      subjects.node('*'),
+      ({ body }) => void said.push(JSON.parse(Buffer.from(body).toString()) as NodeBeat),
+    );
+    const a = join('a');
+    let ticks = 0;
+    const stop = a.onTick(() => a.report({ free_slots: ++ticks }));
+    await pass(2_000);
+    expect(ticks).toBe(4);
+    expect(said.map(({ free_slots }) => free_slots)).toEqual([0, 2, 4]);
+    a.report({ epoch: 5, rejoins: 1 });
+    await bus.flush();
+    expect(said.at(-1)).toMatchObject({ epoch: 5, rejoins: 1 });
+    stop();
+    await pass(1_000);
+    expect(ticks).toBe(4);
   });
 
   it('follows a restart and ignores beats of the run before', async () => {

@@ -9,14 +9,14 @@ import type { Member, NodeBeat, NodeReport } from './node-beat.js';
 
 const BEAT_INTERVAL_MS = 1_000;
 const TICK_INTERVAL_MS = 500;
-/** A tick that comes later than this means that the process stood still. */
-const STALL_MS = 1_000;
+/** A tick that is later than this means that the process stood still. */
+const STALL_MS = 500;
 const SUSPECT_AFTER_MS = 2_000;
 const GONE_AFTER_MS = 3_000;
 
 /** What {@link Membership} needs. */
 export interface MembershipOptions {
-  readonly bus: Bus;
+  readonly bus: Pick<Bus, 'publish' | 'subscribe' | 'isUp'>;
   readonly subjects: Subjects;
   readonly directory: Directory;
   /** `[a-z0-9-]{1,63}`, unique in the cluster. */
@@ -168,7 +168,8 @@ export class Membership {
     this.#lastTickMs = nowMs;
     let isChanged = false;
     for (const [nodeId, heard] of this.#others) {
-      const atMs = heard.atMs + deafMs;
+      // Some may have been heard since.
+      const atMs = Math.min(nowMs, heard.atMs + deafMs);
       const isSuspect = nowMs - atMs >= SUSPECT_AFTER_MS;
       if (nowMs - atMs >= GONE_AFTER_MS) {
         this.#others.delete(nodeId);

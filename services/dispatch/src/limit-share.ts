@@ -17,7 +17,10 @@ export interface LimitShareOptions {
   >;
   /** Slots of every agent in the whole cluster. */
   readonly limit: number;
-  /** So long it listens for others before it takes a share, milliseconds. 0 where there can be no others. */
+  /**
+   * So long it listens for others before it takes a share, the last third while they hear that it will. Milliseconds;
+   * 0 where there can be no others.
+   */
   readonly settleMs: number;
   readonly clock: Clock;
 }
@@ -113,11 +116,17 @@ export class LimitShare implements SlotShare {
       // Said after the share shrank: the others rely on it.
       membership.report({ epoch });
     }
-    this.#isSettled ||= membership.listeningMs >= this.#options.settleMs;
+    this.#isSettled ||= this.#hasSettled();
     const isAgreed = members.every((beat, at) => at === index || beat.epoch === epoch);
     if (!this.#isSettled || !isAgreed) return;
     this.#held = share;
     this.#becomeReady();
+  }
+
+  /** Of two nodes that begin at the same moment each must have heard that the other does. */
+  #hasSettled(): boolean {
+    const { membership, settleMs, clock } = this.#options;
+    return membership.listeningMs >= settleMs && clock.monotonicMs() - this.#startedMs >= settleMs / 3;
   }
 
   #members(): NodeBeat[] {
