@@ -23,7 +23,7 @@ export interface CallRouterOptions {
   readonly directory: Pick<Directory, 'get'>;
   readonly retry: DispatcherRetry;
   /** Absent: there is one node. */
-  readonly nodes: DispatchNodes | undefined;
+  readonly nodes: Pick<DispatchNodes, 'isImpaired' | 'inTurn' | 'mostFreeFirst'> | undefined;
   /** Calls of known agents are served in this process, without the queue group. */
   readonly isServedHere: boolean;
 }
