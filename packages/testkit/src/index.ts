@@ -16,4 +16,7 @@ export type { NatsCluster } from './nats-cluster.js';
 export { NatsServer, startNatsServer } from './nats-server.js';
 export type { NatsServerOptions } from './nats-server.js';
 export { ensurePostgres } from './postgres-binaries.js';
+export { postgresEnvironment } from './postgres-environment.js';
+export { enterableBin, postgresUser } from './postgres-user.js';
+export type { PostgresUser } from './postgres-user.js';
 export { PostgresServer, startPostgres } from './postgres.js';

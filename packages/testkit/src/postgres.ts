@@ -9,6 +9,7 @@ import { Client } from 'pg';
 import { eventually } from './eventually.js';
 import { freePort } from './free-port.js';
 import { ensurePostgres } from './postgres-binaries.js';
+import { postgresEnvironment } from './postgres-environment.js';
 import { enterableBin, postgresUser } from './postgres-user.js';
 import type { PostgresUser } from './postgres-user.js';
 
@@ -157,19 +158,7 @@ export class PostgresServer implements AsyncDisposable {
   }
 
   #spawnOptions(): { uid?: number; gid?: number; cwd: string; env: NodeJS.ProcessEnv } {
-    // Unpacked packages bring the libraries that the machine has not.
-    const usr = this.#bin.lastIndexOf('/usr/lib/postgresql/');
-    const libraries = usr > 0 ? libraryFolders(this.#bin.slice(0, usr)) : [];
-    return {
-      ...this.#user,
-      cwd: this.#folder,
-      env: {
-        PATH: process.env['PATH'] ?? '',
-        LC_ALL: 'C',
-        TZ: 'UTC',
-        ...(libraries.length === 0 ? {} : { LD_LIBRARY_PATH: libraries.join(':') }),
-      },
-    };
+    return { ...this.#user, cwd: this.#folder, env: postgresEnvironment(this.#bin) };
   }
 
   #signalAll(signal: NodeJS.Signals): void {
@@ -234,20 +223,4 @@ function childrenOf(pid: number): number[] {
       return [];
     }
   });
-}
-
-function libraryFolders(root: string): string[] {
-  const lib = join(root, 'usr', 'lib');
-  if (!existsSync(lib)) return [];
-  return [lib, ...readdirSync(lib).map((name) => join(lib, name))].filter((folder) => {
-    return readdirSyncOrNone(folder).some((file) => file.includes('.so'));
-  });
-}
-
-function readdirSyncOrNone(folder: string): string[] {
-  try {
-    return readdirSync(folder);
-  } catch {
-    return [];
-  }
 }
