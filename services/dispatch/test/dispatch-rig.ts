@@ -24,14 +24,18 @@ export interface RigError {
   readonly body: { id: unknown; error: { code: number; message: string; data?: unknown[] } } | undefined;
 }
 
+/** What differs from an ordinary dispatch. */
+export type RigOptions = Partial<DispatchOptions> & { readonly memoryBus?: MemoryBus };
+
 /** A dispatch on a memory bus, with a directory that the test fills. */
 export class DispatchRig implements AsyncDisposable {
-  readonly bus = new MemoryBus();
+  readonly bus: MemoryBus;
   readonly subjects = new Subjects();
   readonly directory = new Directory();
   readonly dispatch: DispatchService;
 
-  constructor(options: Partial<DispatchOptions> = {}) {
+  constructor(options: RigOptions = {}) {
+    this.bus = options.memoryBus ?? new MemoryBus();
     this.dispatch = startDispatch({
       bus: this.bus,
       subjects: this.subjects,
@@ -105,7 +109,7 @@ export interface RigWithAgent extends AsyncDisposable {
 export async function rigWithAgent(
   agentId: string,
   script: AgentScript,
-  options: Partial<DispatchOptions> = {},
+  options: RigOptions = {},
 ): Promise<RigWithAgent> {
   const agent = await startScriptedAgent(script);
   const rig = new DispatchRig(options);
