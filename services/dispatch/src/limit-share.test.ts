@@ -258,7 +258,7 @@ describe('LimitShare', () => {
 
   it('shrinks and grows as nodes come and go', () => {
     const sim = settled(10, 1, 2, withinLimit(10));
-    const sizes = (): number[] => sim.nodes.map(({ share }) => share?.size ?? 0).toSorted();
+    const sizes = (): number[] => sim.nodes.map(({ share }) => share?.size ?? 0).toSorted((a, b) => a - b);
     expect(sizes()).toEqual([5, 5]);
     sim.start();
     sim.pass(SETTLE_MS);
