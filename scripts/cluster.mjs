@@ -48,10 +48,10 @@ await ensureInstalled();
 await ensureBuilt();
 const failure = await Promise.race([ending, run().then(() => ending)]).catch((error) => error);
 isEnding = true;
-if (failure !== undefined) say(`${explain(failure)}; everything else is stopped`);
-else say('stopping');
+if (failure === undefined) say('stopping');
+else say(`${explain(failure)}${parts.size > 0 ? '; everything else is stopped' : ''}`);
 await stopAll();
-say('everything has stopped');
+if (parts.size > 0) say('everything has stopped');
 process.exit(failure === undefined ? 0 : 1);
 
 async function run() {

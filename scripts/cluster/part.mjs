@@ -108,7 +108,8 @@ export class Part {
       this.#keeper.once('close', resolve);
       setTimeout(resolve, OUTPUT_GRACE_MS).unref();
     });
-    const said = this.#memory.findLast((line) => this.#complaint.test(line)) ?? this.#memory.at(-1);
+    const complaint = this.#memory.findLast((line) => this.#complaint.test(line));
+    const said = complaint ?? (how.startsWith('killed') ? undefined : this.#memory.at(-1));
     return said === undefined ? how : `${how}: ${said.trim()}`;
   }
 }

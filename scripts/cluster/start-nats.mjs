@@ -33,7 +33,8 @@ export async function startNats({ command, servers, passwords, start }) {
         NATS_ROUTES: `[${routes.join(', ')}]`,
       },
       stopSignal: 'TERM',
-      isNews: (line) => /\[(ERR|FTL)\]/.test(line) || !/\[(INF|WRN|DBG|TRC)\]/.test(line),
+      // Not that the other servers are still starting.
+      isNews: (line) => !/\[(INF|WRN|DBG|TRC)\]|route \(attempt 1\)/.test(line),
       complaint: /\[FTL\]|nats-server:/,
     }),
   );

@@ -1,6 +1,18 @@
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { chown, lstat, mkdir, mkdtemp, readFile, rename, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import {
+  chown,
+  lstat,
+  mkdir,
+  mkdtemp,
+  readFile,
+  realpath,
+  rename,
+  rm,
+  stat,
+  symlink,
+  writeFile,
+} from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { PartFailure, readyOrEnded } from './ready.mjs';
@@ -61,7 +73,7 @@ export async function startPostgres({ bin, env, user, folder, port, start, say }
  */
 async function findHome(folder, user, say) {
   const place = join(folder, 'postgres');
-  if (await exists(place)) return place;
+  if (await exists(place)) return await realpath(place);
   if (user === undefined || (await isOpenToAll(folder))) {
     await mkdir(place, { mode: 0o700 });
     if (user !== undefined) await chown(place, user.uid, user.gid);

