@@ -15,6 +15,7 @@ export { startNatsCluster } from './nats-cluster.js';
 export type { NatsCluster } from './nats-cluster.js';
 export { NatsServer, startNatsServer } from './nats-server.js';
 export type { NatsServerOptions } from './nats-server.js';
+export { TcpProxy } from './tcp-proxy.js';
 export { ensurePostgres } from './postgres-binaries.js';
 export { postgresEnvironment } from './postgres-environment.js';
 export { enterableBin, postgresUser } from './postgres-user.js';

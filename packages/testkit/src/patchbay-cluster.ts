@@ -10,6 +10,8 @@ export interface PatchbayClusterOptions {
   readonly nodes?: number;
   /** nats-servers; more than one route to each other. Default 3. */
   readonly natsServers?: number;
+  /** A server of the caller's, in which the cluster gets a database of its own. Default: one is started. */
+  readonly postgres?: PostgresServer;
   /** Settings of every node. */
   readonly env?: Readonly<Record<string, string>>;
   /** Further settings of the node with that index. */
@@ -45,7 +47,7 @@ export class PatchbayCluster implements AsyncDisposable {
     const size = options.natsServers ?? 3;
     const [nats, postgres] = await Promise.all([
       size === 1 ? NatsServer.start().then((server) => single(server)) : startNatsCluster(size),
-      startPostgres(),
+      options.postgres ?? startPostgres(),
     ]);
     const cluster = new PatchbayCluster({
       nats: nats.servers,
@@ -53,7 +55,7 @@ export class PatchbayCluster implements AsyncDisposable {
       databaseUrl: await postgres.createDatabase(),
       options,
       close: async () => {
-        await Promise.all([nats.stop(), postgres.stop()]);
+        await Promise.all([nats.stop(), options.postgres === undefined ? postgres.stop() : undefined]);
       },
     });
     try {

@@ -75,7 +75,7 @@ export class PatchbayProcess implements AsyncDisposable {
 
   /** Starts a node without waiting for it. */
   static async spawn(options: PatchbayProcessOptions = {}): Promise<PatchbayProcess> {
-    const dataDir = options.dataDir ?? (await newDataDir());
+    const dataDir = options.dataDir ?? (await newDataDir(options.env));
     const ports = { http: await freePort(), metrics: await freePort() };
     const child = spawn(process.execPath, [MAIN, ...(options.args ?? [])], {
       env: {
@@ -124,9 +124,11 @@ export class PatchbayProcess implements AsyncDisposable {
   }
 }
 
-async function newDataDir(): Promise<string> {
+async function newDataDir(env: PatchbayProcessOptions['env']): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'patchbay-test-'));
   const template = process.env[DATA_DIR_TEMPLATE];
-  if (template !== undefined) await cp(template, folder, { recursive: true });
+  // A node with a server's database has no use for the embedded one.
+  const isEmbedded = env?.['PATCHBAY_DATABASE_URL'] === undefined && env?.['PATCHBAY_SERVICES'] === undefined;
+  if (template !== undefined && isEmbedded) await cp(template, folder, { recursive: true });
   return folder;
 }
