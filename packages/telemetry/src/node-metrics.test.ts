@@ -52,6 +52,19 @@ describe('NodeMetrics', () => {
     }
   });
 
+  it('puts durations into buckets whose bounds belong to them', async () => {
+    for (const durationMs of [0.2, 1, 1.1, 4_000_000]) metrics.recordCall('unary', durationMs);
+    const lines = await linesOf('kubemq_a2a_call_duration_seconds');
+    const bucket = (le: string): string => `kubemq_a2a_call_duration_seconds_bucket{kind="unary",le="${le}"}`;
+    expect(lines.slice(0, 4)).toEqual([
+      'kubemq_a2a_call_duration_seconds_count{kind="unary"} 4',
+      'kubemq_a2a_call_duration_seconds_sum{kind="unary"} 4000.0023',
+      `${bucket('0.001')} 2`,
+      `${bucket('0.0025')} 3`,
+    ]);
+    expect(lines.slice(-2)).toEqual([`${bucket('3600')} 3`, `${bucket('+Inf')} 4`]);
+  });
+
   it('counts streams down to 0, each once', async () => {
     const first = metrics.openStream('a1');
     const second = metrics.openStream('a1');
