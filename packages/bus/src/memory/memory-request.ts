@@ -5,6 +5,7 @@ import type { RemoteError } from '../bus-error.js';
 import { WheelEntry } from '../deadline-wheel.js';
 import type { DeadlineWheel } from '../deadline-wheel.js';
 import { rejected } from '../ended-exchange.js';
+import { listenToAbort, stopListening } from '../shared-signal.js';
 import { answer, Responders } from './memory-call.js';
 import type { MemoryCall } from './memory-call.js';
 import type { MemoryExchange } from './memory-exchange.js';
@@ -35,7 +36,7 @@ export class MemoryRequest extends WheelEntry implements MemoryCall {
     this.#wheel = wheel;
     this.#resolve = resolve;
     this.#reject = reject;
-    this.#signal?.addEventListener('abort', this);
+    if (call.signal !== undefined) listenToAbort(call.signal, this);
   }
 
   get isSettled(): boolean {
@@ -99,7 +100,7 @@ export class MemoryRequest extends WheelEntry implements MemoryCall {
   #stop(): void {
     this.#settled = true;
     this.#wheel.remove(this);
-    this.#signal?.removeEventListener('abort', this);
+    if (this.#signal !== undefined) stopListening(this.#signal, this);
   }
 }
 

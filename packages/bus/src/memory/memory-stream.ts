@@ -4,6 +4,7 @@ import type { RemoteError } from '../bus-error.js';
 import { rejected } from '../ended-exchange.js';
 import { PartQueue } from '../part-queue.js';
 import type { PartQueueOwner } from '../part-queue.js';
+import { listenToAbort, stopListening } from '../shared-signal.js';
 import { answer, Responders } from './memory-call.js';
 import type { MemoryCall } from './memory-call.js';
 import type { MemoryExchange } from './memory-exchange.js';
@@ -52,7 +53,7 @@ export class MemoryStream implements MemoryCall, PartQueueOwner {
       this.handleEvent();
       return;
     }
-    this.#signal?.addEventListener('abort', this);
+    if (this.#signal !== undefined) listenToAbort(this.#signal, this);
     try {
       this.#host.open(this);
     } catch (error) {
@@ -123,7 +124,7 @@ export class MemoryStream implements MemoryCall, PartQueueOwner {
   #close(): void {
     if (this.#closed) return;
     this.#closed = true;
-    this.#signal?.removeEventListener('abort', this);
+    if (this.#signal !== undefined) stopListening(this.#signal, this);
     this.#host.closed(this);
   }
 

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
+import { shareSignal } from '@patchbay/bus';
 
 const signals = new WeakMap<Socket, AbortSignal>();
 
@@ -15,5 +16,5 @@ export function leaveSignal({ socket }: Pick<IncomingMessage, 'socket'>): AbortS
   const controller = new AbortController();
   socket.once('close', () => controller.abort());
   signals.set(socket, controller.signal);
-  return controller.signal;
+  return shareSignal(controller.signal);
 }
