@@ -1,7 +1,6 @@
-import type { IncomingHttpHeaders } from 'node:http';
 import { BusHeader } from '@patchbay/bus';
 import type { Headers } from '@patchbay/bus';
-import { headerValue } from './header-value.js';
+import type { ResponseHeaders } from './response-headers.js';
 
 const LEGACY_EXTENSIONS = 'X-A2A-Extensions';
 const NONE: Headers = {};
@@ -10,10 +9,10 @@ const NONE: Headers = {};
  * The few response headers of an agent that go back to the caller: which extensions it activated (servers repeat the
  * line; it is merged here) and which version it spoke. 0.3 agents name the first with an `X-`.
  */
-export function replyHeaders(headers: IncomingHttpHeaders): Headers {
-  const extensions = headerValue(headers['a2a-extensions']);
-  const version = headerValue(headers['a2a-version']);
-  const legacy = headerValue(headers['x-a2a-extensions']);
+export function replyHeaders(headers: ResponseHeaders): Headers {
+  const extensions = headers.get('a2a-extensions');
+  const version = headers.get('a2a-version');
+  const legacy = headers.get('x-a2a-extensions');
   if (extensions === undefined && version === undefined && legacy === undefined) return NONE;
   return {
     ...(extensions === undefined ? {} : { [BusHeader.a2aExtensions]: extensions }),

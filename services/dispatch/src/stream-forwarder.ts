@@ -1,4 +1,3 @@
-import type { IncomingHttpHeaders } from 'node:http';
 import { BusHeader } from '@patchbay/bus';
 import type { Headers } from '@patchbay/bus';
 import type { AgentFailure } from './agent-failure.js';
@@ -6,10 +5,10 @@ import type { AgentRequest, ResponseReader } from './agent-request.js';
 import type { Call } from './call.js';
 import { EventStreamReader } from './event-stream-reader.js';
 import type { AgentEvent } from './event-stream-reader.js';
-import { headerValue } from './header-value.js';
 import { failureOfStatus } from './http-status.js';
 import { describeNonJson, mediaTypeOf } from './json-reply.js';
 import { replyHeaders } from './reply-headers.js';
+import { ResponseHeaders } from './response-headers.js';
 import { encodingFailure, WholeReply } from './whole-reply.js';
 
 /** Limits of {@link StreamForwarder}. */
@@ -40,7 +39,7 @@ export class StreamForwarder implements ResponseReader {
   #request: AgentRequest | undefined;
   /** What the agent answered when it is not an event stream. */
   #whole: WholeReply | undefined;
-  #headers: IncomingHttpHeaders = {};
+  #headers = ResponseHeaders.none;
   #firstHeaders: Headers | undefined;
   #idleTimer: NodeJS.Timeout | undefined;
   #ending: Ending | undefined;
@@ -72,10 +71,10 @@ export class StreamForwarder implements ResponseReader {
     this.#queue.length = 0;
   }
 
-  start(status: number, headers: IncomingHttpHeaders): void {
+  start(status: number, headers: ResponseHeaders): void {
     this.#headers = headers;
     this.#call.noteStatus(status);
-    if (mediaTypeOf(headerValue(headers['content-type'])) !== 'text/event-stream') {
+    if (mediaTypeOf(headers.get('content-type')) !== 'text/event-stream') {
       // The call's deadline stays: this is one reply.
       this.#whole = new WholeReply(this.#limits.maxResponseBytes);
       const refused = this.#whole.start(status, headers);
@@ -151,7 +150,7 @@ export class StreamForwarder implements ResponseReader {
   /** An agent that cannot stream answers with plain JSON: a JSON-RPC reply or error, which goes on as it is. */
   #endWhole(whole: WholeReply): void {
     const { body } = whole;
-    const problem = describeNonJson(body, headerValue(this.#headers['content-type']));
+    const problem = describeNonJson(body, this.#headers.get('content-type'));
     if (problem !== undefined) {
       const what = body.length === 0 ? 'an empty body' : problem;
       return this.#call.fail({ code: 'agent_bad_reply', detail: `agent answered a stream call with ${what}` });

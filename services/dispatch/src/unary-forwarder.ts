@@ -1,10 +1,9 @@
-import type { IncomingHttpHeaders } from 'node:http';
 import type { AgentFailure } from './agent-failure.js';
 import type { ResponseReader } from './agent-request.js';
 import type { Call } from './call.js';
-import { headerValue } from './header-value.js';
 import { describeNonJson } from './json-reply.js';
 import { replyHeaders } from './reply-headers.js';
+import { ResponseHeaders } from './response-headers.js';
 import { WholeReply } from './whole-reply.js';
 
 const NOTHING = new Uint8Array(0);
@@ -13,14 +12,14 @@ const NOTHING = new Uint8Array(0);
 export class UnaryForwarder implements ResponseReader {
   readonly #call: Call;
   readonly #reply: WholeReply;
-  #headers: IncomingHttpHeaders = {};
+  #headers = ResponseHeaders.none;
 
   constructor(call: Call, maxResponseBytes: number) {
     this.#call = call;
     this.#reply = new WholeReply(maxResponseBytes);
   }
 
-  start(status: number, headers: IncomingHttpHeaders): void {
+  start(status: number, headers: ResponseHeaders): void {
     this.#headers = headers;
     this.#call.noteStatus(status);
     this.#refuse(this.#reply.start(status, headers));
@@ -32,7 +31,7 @@ export class UnaryForwarder implements ResponseReader {
 
   end(): void {
     const { body } = this.#reply;
-    const problem = describeNonJson(body, headerValue(this.#headers['content-type']));
+    const problem = describeNonJson(body, this.#headers.get('content-type'));
     if (problem === undefined) {
       // A notification's answer is nobody's; most are known by having no `id` anywhere, without a parse.
       const isSilent = !mentionsId(this.#call.body) && this.#call.isNotification();
@@ -55,6 +54,10 @@ export class UnaryForwarder implements ResponseReader {
   }
 }
 
+const ID = Buffer.from('"id"');
+
+// The name as bytes, and no second view of a body that is a Buffer already: this is done for every reply.
 function mentionsId(body: Uint8Array): boolean {
-  return Buffer.from(body.buffer, body.byteOffset, body.byteLength).includes('"id"');
+  const bytes = Buffer.isBuffer(body) ? body : Buffer.from(body.buffer, body.byteOffset, body.byteLength);
+  return bytes.includes(ID);
 }

@@ -1,7 +1,6 @@
-import type { IncomingHttpHeaders } from 'node:http';
 import type { AgentFailure } from './agent-failure.js';
-import { headerValue } from './header-value.js';
 import { failureOfStatus } from './http-status.js';
+import type { ResponseHeaders } from './response-headers.js';
 
 /** Collects a response body up to a limit, refusing what is larger before it is held. */
 export class WholeReply {
@@ -15,10 +14,10 @@ export class WholeReply {
   }
 
   /** Looks at status and headers. @returns why the reply is refused, before any of its content is looked at. */
-  start(status: number, headers: IncomingHttpHeaders): AgentFailure | undefined {
+  start(status: number, headers: ResponseHeaders): AgentFailure | undefined {
     const failure = failureOfStatus(status);
     if (failure !== undefined) return failure;
-    const contentLength = Number(headerValue(headers['content-length']) ?? 0);
+    const contentLength = Number(headers.get('content-length') ?? 0);
     if (contentLength > this.#maxBytes) return this.#tooLarge();
     if (contentLength > 0) this.#expectedBytes = contentLength;
     return encodingFailure(headers);
@@ -60,8 +59,8 @@ export class WholeReply {
 }
 
 /** Agents are never offered a compression; one that compresses all the same cannot be relayed byte for byte. */
-export function encodingFailure(headers: IncomingHttpHeaders): AgentFailure | undefined {
-  const encoding = headerValue(headers['content-encoding'])?.trim().toLowerCase();
+export function encodingFailure(headers: ResponseHeaders): AgentFailure | undefined {
+  const encoding = headers.get('content-encoding')?.trim().toLowerCase();
   if (encoding === undefined || encoding === '' || encoding === 'identity') return undefined;
   return { code: 'agent_bad_reply', detail: `Content-Encoding ${encoding.slice(0, 40)} was not asked for` };
 }
