@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isStreamingMethod, methodLabel, readJsonRpcRequest } from '@patchbay/a2a';
+import type { Message } from '@patchbay/bus';
 import { AGENT_ID_PATTERN, AGENT_ID_RULE, asPatchbayError, newCallId, PatchbayError } from '@patchbay/core';
 import type { ErrorCode } from '@patchbay/core';
 import { wordError, statusOf } from './call-error.js';
@@ -14,9 +15,11 @@ import { leaveSignal } from './leave-signal.js';
 import { KEEPALIVE_RULE, readKeepaliveQuery } from './keepalive.js';
 import type { ReplyWriter } from './reply-writer.js';
 import { readRequestBody } from './request-body.js';
+import type { RequestBody } from './request-body.js';
 import { SseWriter } from './sse-writer.js';
 import { StreamCaller } from './stream-call.js';
 import { relayedHeaders, UnaryCaller } from './unary-call.js';
+import type { OutboundCall } from './unary-call.js';
 
 const NO_BODY = new Uint8Array(0);
 const POST_ROUTE = '/a2a/{agent_id}';
@@ -64,50 +67,63 @@ export class A2aEndpoint {
     this.#nodes?.close();
   }
 
-  /** `POST /a2a/{agent_id}`. Never rejects. @param agentId as it stands in the path, not percent-decoded */
-  async post(request: IncomingMessage, response: ServerResponse, agentId: string): Promise<void> {
+  /**
+   * `POST /a2a/{agent_id}`. Hot path: a unary call waits for its body and for its answer with one callback each, where
+   * a chain of async functions would cost a tenth of its time.
+   * @param agentId as it stands in the path, not percent-decoded
+   */
+  post(request: IncomingMessage, response: ServerResponse, agentId: string): void {
     const call = new InboundCall(request, response, agentId, POST_ROUTE);
-    await this.#finish(call, async () => {
-      if (!isJsonContentType(request.headers['content-type'])) {
-        throw new PatchbayError('parse_error', explainContentType(request.headers['content-type']));
-      }
-      const body = await readRequestBody(request, this.#options.settings.maxRequestBytes);
-      if (body.kind === 'aborted') return;
-      if (body.kind === 'too_large') {
-        throw new PatchbayError('request_too_large', `over ${this.#options.settings.maxRequestBytes} bytes`);
-      }
-      const parsed = readJsonRpcRequest(body.bytes);
-      if ((parsed.idJson?.length ?? 0) > MAX_ID_LENGTH) {
-        throw new PatchbayError('invalid_argument', `id is longer than ${MAX_ID_LENGTH} characters`);
-      }
-      call.idJson = parsed.idJson;
-      if (!parsed.ok) throw new PatchbayError(parsed.code, parsed.detail);
-      this.#checkTarget(call);
-      const checked = { body: body.bytes, method: parsed.method, timeoutMs: parsed.timeoutMs };
-      await (isStreamingMethod(parsed.method) ? this.#stream(call, checked) : this.#answer(call, checked));
-    });
+    const contentType = request.headers['content-type'];
+    if (isJsonContentType(contentType)) {
+      readRequestBody(request, this.#options.settings.maxRequestBytes, (body) => this.#take(call, body));
+    } else {
+      this.#fail(call, new PatchbayError('parse_error', explainContentType(contentType)));
+      call.span.end();
+    }
+  }
+
+  #take(call: InboundCall, body: RequestBody): void {
+    try {
+      const checked = this.#check(call, body);
+      if (checked === undefined) call.span.end();
+      else if (isStreamingMethod(checked.method)) void this.#stream(call, checked);
+      else void this.#answer(call, checked);
+    } catch (error) {
+      this.#fail(call, error);
+      call.span.end();
+    }
+  }
+
+  /** @returns undefined when the client has left meanwhile. @throws PatchbayError why the call cannot go on */
+  #check(call: InboundCall, body: RequestBody): CheckedRequest | undefined {
+    if (body.kind === 'aborted') return undefined;
+    if (body.kind === 'too_large') {
+      throw new PatchbayError('request_too_large', `over ${this.#options.settings.maxRequestBytes} bytes`);
+    }
+    const parsed = readJsonRpcRequest(body.bytes);
+    if ((parsed.idJson?.length ?? 0) > MAX_ID_LENGTH) {
+      throw new PatchbayError('invalid_argument', `id is longer than ${MAX_ID_LENGTH} characters`);
+    }
+    call.idJson = parsed.idJson;
+    if (!parsed.ok) throw new PatchbayError(parsed.code, parsed.detail);
+    this.#checkTarget(call);
+    return { body: body.bytes, method: parsed.method, timeoutMs: parsed.timeoutMs };
   }
 
   /** `GET /a2a/{agent_id}/stream`: a `message/stream` without a message. Never rejects. */
   async getStream(request: IncomingMessage, response: ServerResponse, agentId: string): Promise<void> {
     const call = new InboundCall(request, response, agentId, STREAM_ROUTE);
-    await this.#finish(call, async () => {
-      this.#checkTarget(call);
-      const id = newCallId();
-      const body = Buffer.from(`{"jsonrpc":"2.0","id":"${id}","method":"message/stream","params":{}}`);
-      await this.#stream(call, { body, method: 'message/stream', timeoutMs: undefined });
-    });
-  }
-
-  /** Runs a call and answers what it throws. */
-  async #finish(call: InboundCall, run: () => Promise<void>): Promise<void> {
     try {
-      await run();
+      this.#checkTarget(call);
     } catch (error) {
       this.#fail(call, error);
-    } finally {
       call.span.end();
+      return;
     }
+    const id = newCallId();
+    const body = Buffer.from(`{"jsonrpc":"2.0","id":"${id}","method":"message/stream","params":{}}`);
+    await this.#stream(call, { body, method: 'message/stream', timeoutMs: undefined });
   }
 
   #checkTarget(call: InboundCall): void {
@@ -124,28 +140,55 @@ export class A2aEndpoint {
     }
   }
 
-  async #answer(call: InboundCall, checked: CheckedRequest): Promise<void> {
+  #answer(call: InboundCall, checked: CheckedRequest): Promise<void> {
+    const { method } = checked;
+    return this.#unary.call(this.#outbound(call, checked)).then(
+      (reply) => {
+        try {
+          this.#relay(call, method, reply);
+        } catch (error) {
+          this.#refuse(call, method, error);
+        }
+        call.span.end();
+      },
+      (error: unknown) => {
+        this.#refuse(call, method, error);
+        call.span.end();
+      },
+    );
+  }
+
+  #relay(call: InboundCall, method: string, reply: Message): void {
     const isNotification = call.idJson === undefined;
-    try {
-      const reply = await this.#unary.call({ ...this.#outbound(call, checked), signal: leaveSignal(call.request) });
-      this.#count(call, checked.method);
-      this.#options.metrics.recordCall('unary', performance.now() - call.startedMs);
-      this.#replies.write(call.response, {
-        status: isNotification ? 202 : 200,
-        traceId: call.traceId,
-        body: isNotification ? NO_BODY : reply.body,
-        headers: relayedHeaders(reply.headers),
-      });
-    } catch (error) {
-      this.#count(call, checked.method, error);
-      if (!isNotification) throw error;
-      // A notification has no answer, not even an error (JSON-RPC 2.0 section 4.1).
-      this.#note(call, error);
-      this.#replies.write(call.response, { status: 202, traceId: call.traceId, body: NO_BODY });
-    }
+    this.#count(call, method);
+    this.#options.metrics.recordCall('unary', performance.now() - call.startedMs);
+    this.#replies.write(call.response, {
+      status: isNotification ? 202 : 200,
+      traceId: call.traceId,
+      body: isNotification ? NO_BODY : reply.body,
+      headers: relayedHeaders(reply.headers),
+    });
+  }
+
+  #refuse(call: InboundCall, method: string, error: unknown): void {
+    this.#count(call, method, error);
+    if (call.idJson !== undefined) return this.#fail(call, error);
+    // A notification has no answer, not even an error (JSON-RPC 2.0 section 4.1).
+    this.#note(call, error);
+    return this.#replies.write(call.response, { status: 202, traceId: call.traceId, body: NO_BODY });
   }
 
   async #stream(call: InboundCall, checked: CheckedRequest): Promise<void> {
+    try {
+      await this.#runStream(call, checked);
+    } catch (error) {
+      this.#fail(call, error);
+    } finally {
+      call.span.end();
+    }
+  }
+
+  async #runStream(call: InboundCall, checked: CheckedRequest): Promise<void> {
     const { settings, readiness, metrics } = this.#options;
     const asked = readKeepaliveQuery(call.request.url ?? '');
     if (asked === 'invalid') throw new PatchbayError('invalid_argument', KEEPALIVE_RULE);
@@ -157,14 +200,14 @@ export class A2aEndpoint {
       stalledMs: settings.streamIdleSeconds * 1000,
       isDraining: () => readiness.isDraining,
     });
-    const signal = leaveSignal(call.request);
+    const outbound = this.#outbound(call, checked);
+    const { signal } = outbound;
     const onLeave = (): void => closeGauge?.();
     signal.addEventListener('abort', onLeave);
     try {
       const outcome = await this.#streams.run(
         {
-          ...this.#outbound(call, checked),
-          signal,
+          ...outbound,
           writer,
           wording: call.wording,
           keepaliveMs,
@@ -193,16 +236,14 @@ export class A2aEndpoint {
     }
   }
 
-  #outbound(
-    call: InboundCall,
-    { body, timeoutMs }: CheckedRequest,
-  ): { agentId: string; body: Uint8Array; headers: Record<string, string>; timeoutMs: number } {
+  #outbound(call: InboundCall, { body, timeoutMs }: CheckedRequest): OutboundCall {
     const { defaultTimeoutSeconds, maxTimeoutSeconds } = this.#options.settings;
     return {
       agentId: call.agentId,
       body,
       headers: callHeaders(call.request.headers, call.span.context, countHops(call.request.headers)),
       timeoutMs: Math.min(timeoutMs ?? defaultTimeoutSeconds * 1000, maxTimeoutSeconds * 1000),
+      signal: leaveSignal(call.request),
     };
   }
 

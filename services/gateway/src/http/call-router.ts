@@ -13,7 +13,7 @@ export interface RoutedCall {
   readonly signal: AbortSignal;
 }
 
-/** Carries a call out on one subject. */
+/** Carries a call out on one subject. Rejects, and never throws: {@link CallRouter.run} does not wait for it. */
 export type Attempt<T> = (subject: string, headers: Headers, timeoutMs: number) => Promise<T>;
 
 /** What {@link CallRouter} needs. */
@@ -45,17 +45,15 @@ export class CallRouter {
   }
 
   /** Hot path. @throws PatchbayError what the last attempt threw, and as {@link DispatcherRetry} does */
-  async run<T>(call: RoutedCall, attempt: Attempt<T>): Promise<T> {
+  run<T>(call: RoutedCall, attempt: Attempt<T>): Promise<T> {
     const { nodes, subjects } = this.#options;
     const endMs = performance.now() + call.timeoutMs;
     if (nodes !== undefined && nodes.isImpaired && !this.#isServedHere(call.agentId)) {
-      return await this.#runDirectly(call, attempt, nodes.inTurn(), endMs);
+      return this.#runDirectly(call, attempt, nodes.inTurn(), endMs);
     }
-    try {
-      return await attempt(subjects.agent(call.agentId), call.headers, call.timeoutMs);
-    } catch (error) {
-      return await this.#runAgain(call, attempt, error, endMs);
-    }
+    return attempt(subjects.agent(call.agentId), call.headers, call.timeoutMs).catch((error: unknown) =>
+      this.#runAgain(call, attempt, error, endMs),
+    );
   }
 
   #isServedHere(agentId: string): boolean {

@@ -73,7 +73,7 @@ export async function buildFrontApp(
     handle: (request, response) => {
       const agentId = settings.a2aEnabled ? callTarget(request) : undefined;
       if (agentId === undefined) app.routing(request, response);
-      else void endpoint.post(request, response, agentId);
+      else endpoint.post(request, response, agentId);
     },
     close: async () => {
       endpoint.close();
