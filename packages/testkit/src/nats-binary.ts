@@ -45,7 +45,7 @@ export async function findOrFetchNatsServer(places: readonly string[], cache: st
 function lastLine(error: unknown): string {
   const { stderr = '', message } = error as Error & { readonly stderr?: string };
   const said = stderr.trim().split('\n').at(-1) ?? '';
-  return said === '' ? message : said;
+  return said === '' ? message.trim() : said;
 }
 
 async function runs(command: string): Promise<boolean> {

@@ -75,7 +75,7 @@ async function execute(
     return await run(command, [...args], { timeout: TIMEOUT_MS, maxBuffer: MAX_OUTPUT_BYTES, ...options });
   } catch (cause) {
     const { stderr, message } = cause as Error & { stderr?: string };
-    const lastLine = (stderr ?? '').trim().split('\n').at(-1) ?? '';
-    throw new Error(`${command} ${args.at(-1)}: ${lastLine === '' ? message : lastLine}`, { cause });
+    const lines = (stderr ?? '').split('\n').filter((line) => line.trim() !== '' && !line.includes('complete log'));
+    throw new Error(`${command} ${args.at(-1)}: ${lines.at(-1) ?? message.trim()}`, { cause });
   }
 }
