@@ -35,7 +35,7 @@ function rig() {
   const clock = new ManualClock();
   membership.become(member('a'), member('b'), member('c'), member('d', { services: ['gateway'] }));
   const nodes = new ServiceNodes({ membership, service: 'registry', clock });
-  return { membership, clock, nodes, names: () => nodes.detour().toSorted() };
+  return { membership, clock, nodes, names: () => nodes.byName().toSorted() };
 }
 
 describe('the nodes of a service', () => {
@@ -50,7 +50,7 @@ describe('the nodes of a service', () => {
     const { membership, nodes, names } = rig();
     membership.become(member('a'), member('b', { isSuspect: true }), member('c'), member('e', { draining: true }));
     expect(names()).toEqual(['a', 'c']);
-    expect(new Set([nodes.detour()[0], nodes.detour()[0]])).toEqual(new Set(['a', 'c']));
+    expect(new Set([nodes.byName()[0], nodes.byName()[0]])).toEqual(new Set(['a', 'c']));
     membership.become(member('a'), member('b'), member('c'));
     expect(names()).toEqual([]);
   });
@@ -75,6 +75,18 @@ describe('the nodes of a service', () => {
     const { membership, names } = rig();
     membership.become(member('a'), member('b', { draining: true }), member('c'));
     membership.become(member('a'), member('c'));
+    expect(names()).toEqual([]);
+  });
+
+  it('are addressed by name for a while after the queue group lost a request', () => {
+    const { membership, clock, nodes, names } = rig();
+    nodes.noteLoss();
+    expect(names()).toEqual(['a', 'b', 'c']);
+    membership.become(member('a'), member('b'));
+    membership.become(member('a'), member('b'), member('c'));
+    clock.advance(599_000);
+    expect(names()).toEqual(['a', 'b', 'c']);
+    clock.advance(1_000);
     expect(names()).toEqual([]);
   });
 

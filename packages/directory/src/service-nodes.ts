@@ -7,6 +7,8 @@ import type { Membership, MembershipOptions } from './membership.js';
  * server drops it: with a stock server's pings after 6 minutes.
  */
 const HAUNTS_MS = 600_000;
+/** Stands among the lost nodes for the queue group itself; no node has this name. */
+const QUEUE_GROUP = '';
 
 /** What {@link ServiceNodes} needs. */
 export interface ServiceNodesOptions {
@@ -42,13 +44,21 @@ export class ServiceNodes {
    * Ids of the nodes to ask, beginning with another one each time, while the queue group holds one that does not
    * answer; empty while it holds all that can be asked.
    */
-  detour(): string[] {
+  byName(): string[] {
     const members = this.#members();
     const isImpaired = this.#isHaunted() || members.some(({ isSuspect }) => isSuspect);
     if (!isImpaired) return [];
     const ids = members.filter(({ beat, isSuspect }) => !isSuspect && !beat.draining).map(({ beat }) => beat.node_id);
     const first = this.#turn++ % Math.max(1, ids.length);
     return [...ids.slice(first), ...ids.slice(0, first)];
+  }
+
+  /**
+   * Notes that a request to the queue group met nobody: it may hold somebody who is not there any more, such as the
+   * members that a stopped NATS server still announces to the others.
+   */
+  noteLoss(): void {
+    this.#lost.set(QUEUE_GROUP, this.#clock.monotonicMs() + HAUNTS_MS);
   }
 
   /** Stops to follow the membership. Idempotent. */

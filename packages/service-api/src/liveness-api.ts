@@ -1,7 +1,7 @@
 import type { Bus, Handler, RequestOptions, Subjects, Subscription } from '@patchbay/bus';
 import { decodeBody, encodeBody } from './json-body.js';
-import { askService, NO_DETOUR } from './service-subject.js';
-import type { Detour } from './service-subject.js';
+import { askService, NO_ROSTER } from './service-subject.js';
+import type { ServiceRoster } from './service-subject.js';
 import type { CallOptions } from './registry-api.js';
 
 /** Answer to a heartbeat. */
@@ -29,13 +29,13 @@ const DEFAULT_TIMEOUT_MS = 5_000;
 export class LivenessClient {
   readonly #bus: Bus;
   readonly #subjects: Subjects;
-  readonly #detour: Detour;
+  readonly #roster: ServiceRoster;
 
-  /** @param detour Which nodes to ask by name while one does not answer. Default: none, ever. */
-  constructor(bus: Bus, subjects: Subjects, detour: Detour = NO_DETOUR) {
+  /** @param roster Which nodes to ask by name while one does not answer. Default: none, ever. */
+  constructor(bus: Bus, subjects: Subjects, roster: ServiceRoster = NO_ROSTER) {
     this.#bus = bus;
     this.#subjects = subjects;
-    this.#detour = detour;
+    this.#roster = roster;
   }
 
   async heartbeat(agentId: string, options: CallOptions = {}): Promise<HeartbeatReply> {
@@ -44,7 +44,8 @@ export class LivenessClient {
       queue: this.#subjects.heartbeat,
       ofNode: (nodeId: string): string => this.#subjects.heartbeatNode(nodeId),
     };
-    const reply = await askService(this.#bus, subject, body, { ...withDefaults(options), detour: this.#detour });
+    const asked = { ...withDefaults(options), roster: this.#roster, isRepeatable: true };
+    const reply = await askService(this.#bus, subject, body, asked);
     return decodeBody<HeartbeatReply>(reply.body);
   }
 
@@ -76,8 +77,11 @@ export function serveLiveness(
     const reply = await handlers.heartbeat(decodeBody<{ agentId: string }>(delivery.body).agentId);
     delivery.exchange?.reply(encodeBody(reply));
   };
-  const served = [subjects.heartbeat, ...(nodeId === undefined ? [] : [subjects.heartbeatNode(nodeId)])];
-  return served.map((subject) => bus.subscribe(subject, serve, { queue: 'liveness' }));
+  return [
+    bus.subscribe(subjects.heartbeat, serve, { queue: 'liveness' }),
+    // In no queue group: one would deliver to a single place of several where this node is believed to be.
+    ...(nodeId === undefined ? [] : [bus.subscribe(subjects.heartbeatNode(nodeId), serve)]),
+  ];
 }
 
 function withDefaults(options: CallOptions): RequestOptions {

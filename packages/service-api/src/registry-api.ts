@@ -1,9 +1,10 @@
 import { BusHeader } from '@patchbay/bus';
+import { PatchbayError } from '@patchbay/core';
 import type { Bus, Delivery, Handler, Headers, Message, RequestOptions, Subjects, Subscription } from '@patchbay/bus';
 import type { Dialect, RegisteredAgent, RegistryEvent } from '@patchbay/agent-card';
 import { decodeBody, encodeBody } from './json-body.js';
-import { askService, NO_DETOUR } from './service-subject.js';
-import type { Detour, ServiceSubject } from './service-subject.js';
+import { askService, NO_ROSTER } from './service-subject.js';
+import type { ServiceRoster, ServiceSubject } from './service-subject.js';
 
 /** What every operation of a service takes beside its arguments. */
 export interface CallOptions {
@@ -40,20 +41,19 @@ export interface RegistryHandlers {
 }
 
 const DEFAULT_TIMEOUT_MS = 10_000;
-const QUEUE = { queue: 'registry' };
 type Operation = Parameters<Subjects['registry']>[0];
 
 /** Calls the registry service over the bus. Errors arrive as the PatchbayError that the service threw. */
 export class RegistryClient {
   readonly #bus: Bus;
   readonly #subjects: Subjects;
-  readonly #detour: Detour;
+  readonly #roster: ServiceRoster;
 
-  /** @param detour Which nodes to ask by name while one does not answer. Default: none, ever. */
-  constructor(bus: Bus, subjects: Subjects, detour: Detour = NO_DETOUR) {
+  /** @param roster Which nodes to ask by name while one does not answer. Default: none, ever. */
+  constructor(bus: Bus, subjects: Subjects, roster: ServiceRoster = NO_ROSTER) {
     this.#bus = bus;
     this.#subjects = subjects;
-    this.#detour = detour;
+    this.#roster = roster;
   }
 
   async register(card: Uint8Array, dialect: Dialect, options: CallOptions = {}): Promise<RegisteredAgent> {
@@ -73,17 +73,24 @@ export class RegistryClient {
 
   async *changes(sinceRevision: number, options: CallOptions = {}): AsyncIterable<ChangesChunk> {
     const body = encodeBody({ sinceRevision });
-    const [nodeId] = this.#detour();
+    const [nodeId] = this.#roster.byName();
     const { queue, ofNode } = this.#subject('changes');
     // Asked for again when it fails, and then of another node.
     const subject = nodeId === undefined ? queue : ofNode(nodeId);
-    for await (const part of this.#bus.stream(subject, body, withDefaults(options))) {
-      yield decodeBody<ChangesChunk>(part.body);
+    try {
+      for await (const part of this.#bus.stream(subject, body, withDefaults(options))) {
+        yield decodeBody<ChangesChunk>(part.body);
+      }
+    } catch (error) {
+      if (error instanceof PatchbayError && error.code === 'node_lost') this.#roster.noteLoss();
+      throw error;
     }
   }
 
   #ask(operation: Operation, body: Uint8Array, options: RequestOptions): Promise<Message> {
-    return askService(this.#bus, this.#subject(operation), body, { ...options, detour: this.#detour });
+    // A second deregistration would say that there is no such agent.
+    const isRepeatable = operation !== 'deregister';
+    return askService(this.#bus, this.#subject(operation), body, { ...options, roster: this.#roster, isRepeatable });
   }
 
   #subject(operation: Operation): ServiceSubject {
@@ -125,8 +132,9 @@ export function serveRegistry(
     },
   };
   return (Object.keys(serve) as Operation[]).flatMap((operation) => [
-    bus.subscribe(subjects.registry(operation), serve[operation], QUEUE),
-    ...(nodeId === undefined ? [] : [bus.subscribe(subjects.registryNode(nodeId, operation), serve[operation], QUEUE)]),
+    bus.subscribe(subjects.registry(operation), serve[operation], { queue: 'registry' }),
+    // In no queue group: one would deliver to a single place of several where this node is believed to be.
+    ...(nodeId === undefined ? [] : [bus.subscribe(subjects.registryNode(nodeId, operation), serve[operation])]),
   ]);
 }
 

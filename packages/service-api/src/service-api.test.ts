@@ -172,19 +172,53 @@ describe('the registry over the bus', () => {
       },
     });
     for (const nodeId of ['a', 'b']) serveRegistry(bus, subjects, handlersOf(nodeId), nodeId);
-    let detour: string[] = [];
-    const client = new RegistryClient(bus, subjects, () => detour);
-    detour = ['gone', 'b', 'a'];
+    let names: string[] = [];
+    let losses = 0;
+    const client = new RegistryClient(bus, subjects, { byName: () => names, noteLoss: () => void losses++ });
+    names = ['gone', 'b', 'a'];
     for (const agentId of ['x', 'y']) await client.lookup(agentId);
     expect(asked).toEqual(['b x', 'b y']);
-    detour = ['b', 'a'];
+    names = ['b', 'a'];
     const heads: ChangesChunk[] = [];
     for await (const chunk of client.changes(0)) heads.push(chunk);
     expect(heads).toEqual([{ kind: 'head', revision: 2 }]);
     // Nobody can be addressed: the queue group is the last resort.
-    detour = ['gone'];
+    names = ['gone'];
     await client.lookup('z');
     expect(asked).toHaveLength(3);
+    expect(losses).toBe(0);
+  });
+
+  it('asks again what can be repeated, by name, when whoever took it does not answer', async () => {
+    const taken: string[] = [];
+    const lose = (what: string): Promise<never> => {
+      taken.push(what);
+      return Promise.reject(new PatchbayError('node_lost', 'gone'));
+    };
+    const handlersOf = (nodeId: string): Parameters<typeof serveRegistry>[2] => ({
+      register: () => (nodeId === 'c' ? Promise.resolve(agentOf('x')) : lose(`register at ${nodeId}`)),
+      deregister: () => lose(`deregister at ${nodeId}`),
+      lookup: () => lose(`lookup at ${nodeId}`),
+      changes: () => ({ [Symbol.asyncIterator]: () => ({ next: () => lose(`changes at ${nodeId}`) }) }),
+    });
+    serveRegistry(bus, subjects, handlersOf('queue'));
+    for (const nodeId of ['a', 'c'])
+      bus.subscribe(subjects.registryNode(nodeId, 'register'), async ({ exchange }) => {
+        const agent = await handlersOf(nodeId).register(Buffer.from(''), {} as never);
+        exchange?.reply(Buffer.from(JSON.stringify(agent)));
+      });
+    let names: string[] = [];
+    const noteLoss = (): void => void (names = ['a', 'b', 'c']);
+    const client = new RegistryClient(bus, subjects, { byName: () => names, noteLoss });
+    expect(await client.register(Buffer.from(''), 'kubemq')).toEqual(agentOf('x'));
+    expect(taken.splice(0)).toEqual(['register at queue', 'register at a']);
+    names = [];
+    await expect(client.deregister('x')).rejects.toMatchObject({ code: 'node_lost' });
+    expect(taken.splice(0)).toEqual(['deregister at queue']);
+    expect(names).toHaveLength(3);
+    names = [];
+    await expect(client.changes(0)[Symbol.asyncIterator]().next()).rejects.toMatchObject({ code: 'node_lost' });
+    expect(names).toHaveLength(3);
   });
 
   it('passes errors with code and message', async () => {

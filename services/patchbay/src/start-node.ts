@@ -98,8 +98,8 @@ export async function startNode(loaded: LoadedConfig, options: NodeOptions): Pro
     };
     const registryNodes = nodesOf('registry');
     const livenessNodes = nodesOf('liveness');
-    const registryClient = new RegistryClient(bus, subjects, () => registryNodes.detour());
-    const livenessClient = new LivenessClient(bus, subjects, () => livenessNodes.detour());
+    const registryClient = new RegistryClient(bus, subjects, registryNodes);
+    const livenessClient = new LivenessClient(bus, subjects, livenessNodes);
     const replica = new DirectoryReplica({
       bus,
       subjects,

@@ -16,6 +16,7 @@ function frame(kind: 'part' | 'data', sequence: number, body: string): WireMessa
     sent: undefined,
     speaksFrames: false,
     wantsStream: false,
+    wantsSign: false,
     timeoutMs: undefined,
     error: undefined,
     errorMessage: undefined,

@@ -53,6 +53,9 @@ function route(options: Partial<CallRouterOptions> = {}, signal = new AbortContr
       },
       inTurn: () => [...live],
       mostFreeFirst: () => [...live],
+      noteLoss: () => {
+        isImpaired = true;
+      },
     },
     isServedHere: false,
     ...options,
@@ -75,6 +78,14 @@ describe('CallRouter', () => {
     answers = { [QUEUE]: ['done'] };
     expect(await route()).toBe('done');
     expect(asked).toEqual([{ subject: QUEUE, headers: { 'X-Name': 'value' }, timeoutMs: 5_000 }]);
+  });
+
+  it('does not repeat a call that nobody answered, and asks nodes by name from then on', async () => {
+    answers = { [QUEUE]: [new PatchbayError('node_lost', 'gone')], [at('a')]: ['done'] };
+    await expect(route()).rejects.toMatchObject({ code: 'node_lost' });
+    expect(subjectsAsked()).toEqual([QUEUE]);
+    expect(await route()).toBe('done');
+    expect(subjectsAsked()).toEqual([QUEUE, at('a')]);
   });
 
   it('asks the other nodes when one has no slot, each once and never the one that refused', async () => {
@@ -106,6 +117,7 @@ describe('CallRouter', () => {
   ])('does not try again after %s', async (_what, error) => {
     answers = { [QUEUE]: [error], [at('a')]: ['done'], [at('b')]: ['done'], [at('c')]: ['done'] };
     await expect(route()).rejects.toBe(error);
+    isImpaired = false;
     answers = { [QUEUE]: [refusal('a')], [at('b')]: [error], [at('c')]: ['done'] };
     await expect(route()).rejects.toBe(error);
     expect(subjectsAsked()).toEqual([QUEUE, QUEUE, at('b')]);

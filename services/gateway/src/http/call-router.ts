@@ -1,5 +1,6 @@
 import { BusHeader, DeadlineExceededError, NoRespondersError, RemoteError } from '@patchbay/bus';
 import type { Bus, Headers, Subjects } from '@patchbay/bus';
+import { PatchbayError } from '@patchbay/core';
 import type { ErrorCode } from '@patchbay/core';
 import type { Directory } from '@patchbay/directory';
 import type { DispatcherRetry } from './dispatcher-retry.js';
@@ -23,7 +24,7 @@ export interface CallRouterOptions {
   readonly directory: Pick<Directory, 'get'>;
   readonly retry: DispatcherRetry;
   /** Absent: there is one node. */
-  readonly nodes: Pick<DispatchNodes, 'isImpaired' | 'inTurn' | 'mostFreeFirst'> | undefined;
+  readonly nodes: Pick<DispatchNodes, 'isImpaired' | 'inTurn' | 'mostFreeFirst' | 'noteLoss'> | undefined;
   /** Calls of known agents are served in this process, without the queue group. */
   readonly isServedHere: boolean;
 }
@@ -73,6 +74,7 @@ export class CallRouter {
   /** Goes on after `error` when nothing was sent to the agent. */
   async #runAgain<T>(call: RoutedCall, attempt: Attempt<T>, error: unknown, endMs: number): Promise<T> {
     let failure = error;
+    if (isLoss(error)) this.#options.nodes?.noteLoss();
     if (failure instanceof NoRespondersError) {
       const { subjects, retry } = this.#options;
       const subject = subjects.agent(call.agentId);
@@ -122,6 +124,11 @@ export class CallRouter {
 /** The node that refused a call before anything was sent to the agent; undefined for every other error. */
 function refuserOf(error: unknown): string | undefined {
   return error instanceof RemoteError && REFUSALS.has(error.code) ? error.headers[BusHeader.node] : undefined;
+}
+
+/** Whether nobody gave a sign of life, although somebody should have had the call. */
+function isLoss(error: unknown): boolean {
+  return error instanceof PatchbayError && error.code === 'node_lost' && !(error instanceof RemoteError);
 }
 
 /** Whether the node addressed did not take the call; one that does not know the agent may lag behind. */

@@ -114,6 +114,16 @@ describe('DispatchNodes', () => {
     expect(nodes.isImpaired).toBe(false);
   });
 
+  it('is impaired for a while after the queue group lost a call', () => {
+    const { nodes, membership, clock } = start({ a: {}, b: {} });
+    nodes.noteLoss();
+    membership.set({ a: {}, b: {}, c: {} });
+    expect(nodes.isImpaired).toBe(true);
+    clock.advance(600_000);
+    membership.tick();
+    expect(nodes.isImpaired).toBe(false);
+  });
+
   it('takes a node that ended its dispatch before it went for gone', () => {
     const { nodes, membership } = start({ a: {}, b: {} });
     membership.set({ a: {}, b: { epoch: 0, draining: true } });

@@ -8,6 +8,8 @@ import type { Membership, NodeBeat } from '@patchbay/directory';
  * drops it: with a stock server's pings after 6 minutes.
  */
 const HAUNTS_MS = 600_000;
+/** Stands among the lost nodes for the queue group itself; no node has this name. */
+const QUEUE_GROUP = '';
 
 /** What {@link DispatchNodes} needs. */
 export interface DispatchNodesOptions {
@@ -50,6 +52,15 @@ export class DispatchNodes {
     return this.#rotated()
       .toSorted((a, b) => b.free_slots - a.free_slots)
       .map((beat) => beat.node_id);
+  }
+
+  /**
+   * Notes that a call to the queue group met nobody: it may hold somebody who is not there any more, such as the
+   * members that a stopped NATS server still announces to the others.
+   */
+  noteLoss(): void {
+    this.#lost.set(QUEUE_GROUP, this.#clock.monotonicMs() + HAUNTS_MS);
+    this.#isImpaired = true;
   }
 
   /** Stops to follow the membership. Idempotent. */
