@@ -83,8 +83,9 @@ export const SETTINGS = {
     variable: 'PATCHBAY_PUBLIC_URL',
     kind: publicUrl,
     fallback: null,
-    fallbackText: 'http://localhost:<port>',
-    about: 'Base URL under which clients reach this gateway; published cards point there.',
+    fallbackText: 'as the client calls it',
+    about:
+      'Base URL under which clients reach this gateway; published cards point there. Unset: the `Host` of the request.',
   }),
   name: setting({
     variable: 'PATCHBAY_NAME',

@@ -67,7 +67,8 @@ function nextVisible(bytes: Uint8Array, from: number): number | undefined {
   return bytes[at];
 }
 
-const utf8 = new TextDecoder();
+// A byte order mark is no JSON (RFC 8259 section 8.1); the decoder would swallow it.
+const utf8 = new TextDecoder('utf-8', { ignoreBOM: true });
 
 function memberName(bytes: Uint8Array, start: number, end: number): string {
   const raw = utf8.decode(bytes.subarray(start, end));

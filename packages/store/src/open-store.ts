@@ -18,6 +18,8 @@ export interface EmbeddedStoreOptions {
   /** Created when absent. */
   readonly dataDir: string;
   readonly logger: StoreLog;
+  /** Told before a database is created, which takes seconds. Default: nobody. */
+  readonly onCreating?: () => void;
 }
 
 /** A Postgres, version 14 or later, that any number of nodes share. */

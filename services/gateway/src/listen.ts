@@ -1,6 +1,12 @@
+import { createServer } from 'node:http';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { PatchbayError } from '@patchbay/core';
+
+/** Names of the settings behind the main port. */
+export const HTTP_SETTINGS = { host: 'PATCHBAY_HTTP_HOST', port: 'PATCHBAY_HTTP_PORT' };
+/** Names of the settings behind the port of metrics and health. */
+export const METRICS_SETTINGS = { host: 'PATCHBAY_HTTP_HOST', port: 'PATCHBAY_METRICS_PORT' };
 
 /** Where a front listens. */
 export interface ListenOptions {
@@ -39,6 +45,15 @@ export async function listen(createServer: () => Server, options: ListenOptions)
       if (!mayRetry) throw explain(error, options);
     }
   }
+}
+
+/**
+ * Tries whether `listen` would succeed, so that a start can be refused before anything else is made.
+ * @throws PatchbayError as `listen` does
+ */
+export async function assertCanListen(options: ListenOptions): Promise<void> {
+  const { servers } = await listen(() => createServer(), options);
+  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
 }
 
 async function listenOnce(createServer: () => Server, options: ListenOptions): Promise<Listening> {

@@ -2,7 +2,7 @@ import { createServer } from 'node:http';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { PatchbayError } from '@patchbay/core';
 import type { NodeMetrics } from '@patchbay/telemetry';
-import { listen } from './listen.js';
+import { listen, METRICS_SETTINGS } from './listen.js';
 import type { Listening } from './listen.js';
 import type { Readiness } from './readiness.js';
 
@@ -45,7 +45,7 @@ export async function startMetricsServer(options: MetricsServerOptions): Promise
 }
 
 async function open(options: MetricsServerOptions): Promise<{ listening: Listening; isFallbackPort: boolean }> {
-  const settings = { host: 'PATCHBAY_HTTP_HOST', port: 'PATCHBAY_METRICS_PORT' };
+  const settings = METRICS_SETTINGS;
   const create = (): Server =>
     createServer({ headersTimeout: 10_000, requestTimeout: 10_000 }, (request, response) => {
       void answer(request, response, options);

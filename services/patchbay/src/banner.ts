@@ -2,6 +2,9 @@ import type { Config } from '@patchbay/config';
 import type { RunningNode } from './start-node.js';
 import { VERSION } from './version.js';
 
+/** The port that the examples call when they are told nothing. */
+const DEFAULT_PORT = 9090;
+
 /** What the banner speaks of. */
 export interface BannerFacts extends Pick<RunningNode, 'url' | 'metricsUrl' | 'isMetricsPortMoved'> {
   readonly config: Config;
@@ -34,7 +37,9 @@ function firstSteps(config: Config, url: string): string[] {
   const call = { jsonrpc: '2.0', id: 1, method: 'message/send', params: { message } };
   const ttl = config.agentTtlSeconds;
   return [
-    'Register the agent that listens on port 7001 (no agent at hand? "node examples/dist/echo-agent.js" is one):',
+    'An agent to try with, in another terminal (it registers itself, as echo-agent):',
+    `  ${config.httpPort === DEFAULT_PORT ? '' : `GATEWAY_URL=${url} `}node examples/dist/echo-agent.js`,
+    'Register an agent by hand, here the one that listens on port 7001:',
     `  ${curl(`${url}/agents/register`, card)}`,
     'Call it:',
     `  ${curl(`${url}/a2a/${card.agent_id}`, call)}`,

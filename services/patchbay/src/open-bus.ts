@@ -1,7 +1,12 @@
 import { MemoryBus, NatsBus } from '@patchbay/bus';
 import type { Bus, NatsConnectOptions } from '@patchbay/bus';
 import type { Config } from '@patchbay/config';
+import { asPatchbayError } from '@patchbay/core';
+import type { ErrorCode } from '@patchbay/core';
 import type { Logger } from '@patchbay/telemetry';
+
+/** Errors that are neither our fault nor the caller's. All others but `internal` are a client's, who is told. */
+const OUTAGES: ReadonlySet<ErrorCode> = new Set<ErrorCode>(['store_unavailable', 'bus_unavailable', 'node_lost']);
 
 /**
  * The bus that the settings mean: inside this process, or NATS. Waits for a NATS that is not there yet.
@@ -9,7 +14,10 @@ import type { Logger } from '@patchbay/telemetry';
  */
 export async function openBus(config: Config, logger: Logger, signal: AbortSignal | undefined): Promise<Bus> {
   const onHandlerError = (error: unknown, subject: string): void => {
-    logger.error({ err: error, subject }, 'a message could not be handled');
+    const { code, message } = asPatchbayError(error);
+    if (code === 'internal') logger.error({ err: error, subject }, 'a message could not be handled');
+    else if (OUTAGES.has(code)) logger.warn({ code, subject }, message);
+    else logger.debug({ code, subject }, message);
   };
   if (config.natsUrl === null) return new MemoryBus({ onHandlerError });
   return NatsBus.connect({

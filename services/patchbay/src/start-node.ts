@@ -4,7 +4,14 @@ import type { LoadedConfig } from '@patchbay/config';
 import { systemClock } from '@patchbay/core';
 import { Directory, DirectoryReplica, Membership, ServiceNodes } from '@patchbay/directory';
 import { startDispatch } from '@patchbay/dispatch';
-import { Readiness, startHttpFront, startMetricsServer } from '@patchbay/gateway';
+import {
+  assertCanListen,
+  HTTP_SETTINGS,
+  METRICS_SETTINGS,
+  Readiness,
+  startHttpFront,
+  startMetricsServer,
+} from '@patchbay/gateway';
 import { startLiveness } from '@patchbay/liveness';
 import { startRegistry } from '@patchbay/registry';
 import { LivenessClient, RegistryClient } from '@patchbay/service-api';
@@ -21,6 +28,8 @@ export interface NodeOptions {
   readonly logger: Logger;
   /** Aborts the start: what is open by then is closed again. Later it means nothing; use `stop()`. */
   readonly signal?: AbortSignal;
+  /** Told before the embedded database is created, which takes seconds. Default: nobody. */
+  readonly onCreatingDatabase?: () => void;
   /** The node cannot go on and must be stopped. Called at most once. Default: nothing happens. */
   readonly onFatal?: (message: string) => void;
 }
@@ -44,6 +53,8 @@ export interface RunningNode {
 const DIRECTORY_PATIENCE_MS = 60_000;
 /** After the soft deadline, for closing what no longer has anything in hand. */
 const CLOSING_GRACE_MS = 10_000;
+/** Before the soft deadline: the time for writing errors to those whose calls are still running. */
+const LAST_WORDS_MS = 500;
 /** What writes to the database gets so much time to end even when calls in flight used up the soft deadline. */
 const WRITERS_PATIENCE_MS = 3_000;
 
@@ -64,10 +75,19 @@ export async function startNode(loaded: LoadedConfig, options: NodeOptions): Pro
     const metrics = new NodeMetrics({ prefix: config.metricsPrefix });
     shutdown.defer('metrics', () => metrics.shutdown());
 
+    // Ports: one that is taken is said before anything is made.
+    const host = config.httpHost;
+    const isMetricsPortSet = loaded.origins.metricsPort.origin !== 'default';
+    if (config.services.includes('gateway')) {
+      await assertCanListen({ host, port: config.httpPort, settings: HTTP_SETTINGS });
+    }
+    if (isMetricsPortSet) await assertCanListen({ host, port: config.metricsPort, settings: METRICS_SETTINGS });
+    signal?.throwIfAborted();
+
     // Store: only for the services that write to it.
     const runs = new Set<string>(config.services);
     const needsStore = runs.has('registry') || runs.has('liveness');
-    const store = needsStore ? await openStore(storeOptions(config, logger)) : undefined;
+    const store = needsStore ? await openStore(storeOptions(config, logger, options.onCreatingDatabase)) : undefined;
     if (store !== undefined) shutdown.defer('store', () => store.close());
     signal?.throwIfAborted();
 
@@ -134,15 +154,17 @@ export async function startNode(loaded: LoadedConfig, options: NodeOptions): Pro
       const liveness = startLiveness({ ...common, store: store.liveness, ttlSeconds, sweepIntervalSeconds });
       shutdown.defer('liveness', (withinMs) => liveness.drain(Math.max(withinMs, WRITERS_PATIENCE_MS)));
     }
-    if (runs.has('dispatch')) {
-      const dispatch = startDispatch({
-        ...common,
-        agentConcurrency: config.agentConcurrency,
-        // On a bus inside this process nobody else can be.
-        ...(config.natsUrl === null ? { settleMs: 0 } : {}),
-        maxResponseBytes: config.maxResponseBytes,
-        streamIdleMs: config.streamIdleSeconds * 1_000,
-      });
+    const dispatch = runs.has('dispatch')
+      ? startDispatch({
+          ...common,
+          agentConcurrency: config.agentConcurrency,
+          // On a bus inside this process nobody else can be.
+          ...(config.natsUrl === null ? { settleMs: 0 } : {}),
+          maxResponseBytes: config.maxResponseBytes,
+          streamIdleMs: config.streamIdleSeconds * 1_000,
+        })
+      : undefined;
+    if (dispatch !== undefined) {
       shutdown.defer('dispatch', (withinMs) => dispatch.drain(withinMs));
       await dispatch.ready;
     }
@@ -155,9 +177,9 @@ export async function startNode(loaded: LoadedConfig, options: NodeOptions): Pro
       ...(store === undefined ? [] : [{ name: 'store', isMet: store.isUp, isRequired: false }]),
     ]);
     const metricsServer = await startMetricsServer({
-      host: config.httpHost,
+      host,
       port: config.metricsPort,
-      isPortSet: loaded.origins.metricsPort.origin !== 'default',
+      isPortSet: isMetricsPortSet,
       metrics,
       readiness,
     });
@@ -171,7 +193,14 @@ export async function startNode(loaded: LoadedConfig, options: NodeOptions): Pro
           metrics,
         })
       : undefined;
-    if (front !== undefined) shutdown.defer('HTTP front', (withinMs) => front.drain(withinMs));
+    if (front !== undefined) {
+      shutdown.defer('HTTP front', async (withinMs) => {
+        // What is still running near the end is failed by dispatch, so that streams end with an error event, not a cut.
+        const lastWords = setTimeout(() => void dispatch?.drain(0), Math.max(0, withinMs - LAST_WORDS_MS));
+        await front.drain(withinMs);
+        clearTimeout(lastWords);
+      });
+    }
     signal?.throwIfAborted();
 
     // Ready
@@ -183,8 +212,8 @@ export async function startNode(loaded: LoadedConfig, options: NodeOptions): Pro
     };
     logger.info({ version: VERSION, services: config.services, agents: directory.size }, 'ready');
     return {
-      url: front === undefined ? null : localUrl(config.httpHost, front.port),
-      metricsUrl: localUrl(config.httpHost, metricsServer.port),
+      url: front === undefined ? null : localUrl(host, front.port),
+      metricsUrl: localUrl(host, metricsServer.port),
       isMetricsPortMoved: metricsServer.isFallbackPort,
       stop,
     };

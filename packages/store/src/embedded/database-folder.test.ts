@@ -22,11 +22,19 @@ describe('a database that could not be created', () => {
   });
 
   test('for another reason gives the last words of the process', () => {
-    const error = creationError({ code: 1, signal: null, isLate: false }, 'a\nb\nc\nError: ENOSPC: no space left\n');
+    const error = creationError({ code: 1, signal: null, isLate: false }, 'a\nb\nc\nError: EIO: input/output error\n');
     expect(error.message).toBe(
-      'creating the embedded database failed (exit code 1): b | c | Error: ENOSPC: no space left',
+      'creating the embedded database failed (exit code 1): b | c | Error: EIO: input/output error',
     );
   });
+
+  test.each(['Error: ENOSPC: no space left on device', "ErrnoError { name: 'ErrnoError', errno: 51 }\n\nNode.js v20"])(
+    'for lack of disk says so (%s)',
+    (stderr) => {
+      const error = creationError({ code: 1, signal: null, isLate: false }, stderr);
+      expect(error.message).toMatch(/^no space left on the disk .* PATCHBAY_DATA_DIR$/);
+    },
+  );
 
   test('in time says so', () => {
     const error = creationError({ code: null, signal: 'SIGKILL', isLate: true }, '');

@@ -12,6 +12,8 @@ const CREATING_PREFIX = 'db.creating-';
 const CREATION_TIMEOUT_MS = 120_000;
 /** Measured: creating a database peaks near 850 MB. */
 const CREATION_MEMORY_MB = 900;
+/** Measured: what an empty database takes on disk. */
+const CREATION_DISK_MB = 40;
 const STDERR_TAIL = 2_000;
 
 /**
@@ -19,7 +21,11 @@ const STDERR_TAIL = 2_000;
  * when it is whole, so a process that is killed in between leaves nothing that looks like a database. The caller
  * holds the data lock.
  */
-export async function ensureDatabaseFolder(dataDir: string, logger: StoreLog): Promise<string> {
+export async function ensureDatabaseFolder(
+  dataDir: string,
+  options: { readonly logger: StoreLog; readonly onCreating?: () => void },
+): Promise<string> {
+  const { logger } = options;
   const folder = join(dataDir, FOLDER);
   await removeHalfCreated(dataDir);
   if (isWhole(folder)) return folder;
@@ -30,6 +36,7 @@ export async function ensureDatabaseFolder(dataDir: string, logger: StoreLog): P
   }
   const making = join(dataDir, `${CREATING_PREFIX}${process.pid}`);
   await mkdir(making, { mode: 0o700 });
+  options.onCreating?.();
   const startedAtMs = performance.now();
   try {
     await createDatabase(making);
@@ -112,6 +119,13 @@ export function creationError(
     return new PatchbayError(
       'store_unavailable',
       `the process that creates the embedded database was killed, most likely for lack of memory: ${memory}; ${cure}`,
+    );
+  }
+  // 51 is ENOSPC in WebAssembly's own numbering.
+  if (/No space left|ENOSPC|ErrnoError[^}]*errno: 51\b/.test(stderr)) {
+    return new PatchbayError(
+      'store_unavailable',
+      `no space left on the disk for the embedded database, which begins with about ${CREATION_DISK_MB} MB; free some, or choose another folder with PATCHBAY_DATA_DIR`,
     );
   }
   const lastLines = stderr.trim().split('\n').slice(-3).join(' | ');

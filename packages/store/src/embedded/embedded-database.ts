@@ -1,7 +1,10 @@
-import { mkdir, realpath } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { mkdir, realpath, stat } from 'node:fs/promises';
+import { dirname, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import { PatchbayError } from '@patchbay/core';
+import type { EmbeddedStoreOptions } from '../open-store.js';
 import type { StoreLog } from '../store-log.js';
 import { ensureDatabaseFolder } from './database-folder.js';
 import type { DatabaseWorkerData, DatabaseWorkerMessage } from './database-worker.js';
@@ -54,12 +57,12 @@ export class EmbeddedDatabase {
    * @throws PatchbayError invalid_argument when the directory is in use or unusable; store_unavailable when the
    * database cannot be created or opened
    */
-  static async start(options: { readonly dataDir: string; readonly logger: StoreLog }): Promise<EmbeddedDatabase> {
+  static async start(options: Omit<EmbeddedStoreOptions, 'kind'>): Promise<EmbeddedDatabase> {
     const dataDir = await ensureDataDir(options.dataDir);
     const lock = await DataLock.take(dataDir, options.logger);
     const socketDir = socketFolder(dataDir);
     try {
-      const folder = await ensureDatabaseFolder(dataDir, options.logger);
+      const folder = await ensureDatabaseFolder(dataDir, options);
       await prepareSocketFolder(socketDir);
       const embedded = new EmbeddedDatabase({ socketDir, folder, lock, logger: options.logger });
       await embedded.#open();
@@ -166,7 +169,7 @@ export class EmbeddedDatabase {
 
 async function ensureDataDir(dataDir: string): Promise<string> {
   try {
-    await mkdir(dataDir, { recursive: true, mode: 0o700 });
+    await makeFolder(resolve(dataDir));
     return await realpath(dataDir);
   } catch (cause) {
     throw new PatchbayError(
@@ -174,6 +177,19 @@ async function ensureDataDir(dataDir: string): Promise<string> {
       `the data directory ${dataDir} cannot be made: ${(cause as Error).message}; choose another with PATCHBAY_DATA_DIR`,
       { cause },
     );
+  }
+}
+
+/** Makes a folder and those above it. Not with `recursive`: where nothing can be made (`/proc/x`), Node tries for ever. */
+async function makeFolder(folder: string): Promise<void> {
+  try {
+    await mkdir(folder, { mode: 0o700 });
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? error.code : undefined;
+    if (code === 'EEXIST' && (await stat(folder)).isDirectory()) return;
+    if (code !== 'ENOENT' || dirname(folder) === folder || existsSync(dirname(folder))) throw error;
+    await makeFolder(dirname(folder));
+    await mkdir(folder, { mode: 0o700 });
   }
 }
 

@@ -1,5 +1,5 @@
 import type { Server } from 'node:http';
-import { listen } from '../listen.js';
+import { HTTP_SETTINGS, listen } from '../listen.js';
 import type { Listening } from '../listen.js';
 import { buildFrontApp } from './front-app.js';
 import type { HttpFrontOptions, HttpPatience } from './front-options.js';
@@ -37,7 +37,7 @@ export async function startHttpFront(options: HttpFrontOptions): Promise<HttpFro
   listening = await listen(() => createHttpServer(app.handle, patience), {
     host: settings.httpHost,
     port: settings.httpPort,
-    settings: { host: 'PATCHBAY_HTTP_HOST', port: 'PATCHBAY_HTTP_PORT' },
+    settings: HTTP_SETTINGS,
   });
   const { servers, port, urls } = listening;
   const stopWatching = directory.onChange((change) => {

@@ -14,4 +14,5 @@ Options:
   -v, --version      print the version
   -h, --help         print this
 
-Settings are environment variables; "patchbay config" lists them.`;
+Settings are environment variables; "patchbay config" lists them.
+From a clone: npm start -- <command>.`;

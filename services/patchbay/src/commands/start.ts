@@ -22,6 +22,9 @@ export async function start(loaded: LoadedConfig): Promise<number> {
     const node = await startNode(loaded, {
       logger,
       signal: ending.signal,
+      onCreatingDatabase: () => {
+        console.log(`Creating the embedded database in ${config.dataDir}: a few seconds, once.`);
+      },
       onFatal: (message) => ending.end({ exitCode: 1, message }),
     });
     console.log(`\n${banner({ config, ...node, readyInMs: performance.now() - startedAtMs })}\n`);
