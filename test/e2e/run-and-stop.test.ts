@@ -39,7 +39,7 @@ describe('a node', () => {
     expect(await first.stop('SIGINT')).toBe(0);
     expect(first.output).toContain('"is_clean":true');
 
-    await using second = await PatchbayProcess.start({ dataDir, readyWithinMs: 3_000 });
+    await using second = await PatchbayProcess.start({ dataDir });
     expect(await card(second, 'echo')).toMatchObject({
       registered_at: registered['registered_at'],
       'x-custom': { kept: true },
