@@ -102,6 +102,19 @@ describe('a body that is no request', () => {
     expect(read(text)).toEqual(refused('invalid_argument', 'null', 'member "method" is given twice'));
   });
 
+  test('a member given twice among many', () => {
+    const many = Array.from({ length: 100 }, (_, at) => `"m${at}":${at}`).join(',');
+    expect(read(`{"jsonrpc":"2.0","id":1,"method":"x",${many}}`)).toMatchObject({ ok: true, idJson: '1', method: 'x' });
+    expect(read(`{"jsonrpc":"2.0","id":1,"method":"x",${many},"m7":0}`)).toMatchObject({
+      detail: 'member "m7" is given twice',
+    });
+  });
+
+  test('names and values written with escapes are what they say', () => {
+    const text = String.raw`{"json\u0072pc":"\u0032.0","i\u0064":"\u0061","method":"a\/b","params":{"configuration":{"time\u006fut":2}}}`;
+    expect(read(text)).toEqual({ ok: true, idJson: '"a"', method: 'a/b', timeoutMs: 2_000 });
+  });
+
   test.each(['[', '{"a":'])('a bomb of 100,000 times %s is refused at once', (opening) => {
     const started = performance.now();
     expect(read(opening.repeat(100_000))).toMatchObject({ ok: false, code: 'parse_error', idJson: 'null' });

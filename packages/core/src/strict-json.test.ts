@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { PatchbayError } from './patchbay-error.js';
-import { inspectJson, parseStrictJson } from './strict-json.js';
+import { parseStrictJson } from './strict-json.js';
 
 function codeOf(text: string | Buffer): string {
   try {
@@ -57,25 +57,5 @@ describe('parseStrictJson', () => {
         codeOf(Buffer.from(bytes));
       }),
     );
-  });
-});
-
-describe('inspectJson', () => {
-  test('sees the depth, and only what is no string counts', () => {
-    expect(inspectJson(Buffer.from('{"a":[["[[[\\"[["]]}'), 64).depth).toBe(3);
-  });
-
-  test('stops at the limit', () => {
-    expect(inspectJson(Buffer.from('['.repeat(5_000_000)), 64).depth).toBe(65);
-  });
-
-  test.each([
-    ['{"method":"a","method":"b"}', 'method'],
-    [String.raw`{"method":"a","\u006dethod":"b"}`, 'method'],
-    ['{"a":{"x":1,"x":2}}', undefined],
-    ['{"a":"a","b":"a"}', undefined],
-    ['[{"a":1},{"a":1}]', undefined],
-  ])('%s', (text, duplicate) => {
-    expect(inspectJson(Buffer.from(text), 64).duplicateMember).toBe(duplicate);
   });
 });

@@ -1,4 +1,5 @@
 import { isUtf8 } from 'node:buffer';
+import { scanJson } from './json-scan.js';
 import { PatchbayError } from './patchbay-error.js';
 
 /** Bounds of {@link parseStrictJson}. */
@@ -8,77 +9,9 @@ export interface StrictJsonLimits {
 }
 
 const DEFAULT_MAX_DEPTH = 64;
-const QUOTE = 0x22;
-const BACKSLASH = 0x5c;
-const COLON = 0x3a;
-
-/** What {@link inspectJson} saw. */
-interface JsonShape {
-  /** Deepest nesting; counting stops one past the limit. */
-  readonly depth: number;
-  /** The member name that the outermost object has twice, if it has one. */
-  readonly duplicateMember: string | undefined;
-}
-
-/**
- * Looks over JSON text without building anything: one pass over the bytes, so that a bomb (a hundred thousand
- * brackets in 200 KB) is refused before a parser allocates for it, and a member named twice in the outermost
- * object is seen (two readers of such a text may disagree on what it says). Hot path: runs for every call.
- *
- * The text need not be valid; what is said of invalid text only bounds the work of the parser that refuses it.
- */
-export function inspectJson(bytes: Uint8Array, maxDepth: number): JsonShape {
-  let depth = 0;
-  let deepest = 0;
-  let duplicateMember: string | undefined;
-  let members: Set<string> | undefined;
-  for (let at = 0; at < bytes.length; at += 1) {
-    const byte = bytes[at];
-    if (byte === QUOTE) {
-      const start = at + 1;
-      at = endOfString(bytes, start);
-      if (depth === 1 && nextVisible(bytes, at + 1) === COLON) {
-        const name = memberName(bytes, start, at);
-        members ??= new Set();
-        if (members.has(name)) duplicateMember ??= name;
-        members.add(name);
-      }
-    } else if (byte === 0x7b || byte === 0x5b) {
-      depth += 1;
-      if (depth > deepest) deepest = depth;
-      if (depth > maxDepth) break;
-    } else if (byte === 0x7d || byte === 0x5d) {
-      depth -= 1;
-    }
-  }
-  return { depth: deepest, duplicateMember };
-}
-
-/** The index of the quote that ends a string whose content starts at `from`, or the end of the bytes. */
-function endOfString(bytes: Uint8Array, from: number): number {
-  let at = from;
-  while (at < bytes.length && bytes[at] !== QUOTE) at += bytes[at] === BACKSLASH ? 2 : 1;
-  return at;
-}
-
-function nextVisible(bytes: Uint8Array, from: number): number | undefined {
-  let at = from;
-  while (bytes[at] === 0x20 || bytes[at] === 0x0a || bytes[at] === 0x0d || bytes[at] === 0x09) at += 1;
-  return bytes[at];
-}
 
 // A byte order mark is no JSON (RFC 8259 section 8.1); the decoder would swallow it.
 const utf8 = new TextDecoder('utf-8', { ignoreBOM: true });
-
-function memberName(bytes: Uint8Array, start: number, end: number): string {
-  const raw = utf8.decode(bytes.subarray(start, end));
-  if (!raw.includes('\\')) return raw;
-  try {
-    return String(JSON.parse(`"${raw}"`));
-  } catch {
-    return raw; // not valid JSON; the parser will say so
-  }
-}
 
 /**
  * Parses JSON that will be stored: refuses, with the path, what stores and readers disagree on.
@@ -89,7 +22,7 @@ function memberName(bytes: Uint8Array, start: number, end: number): string {
 export function parseStrictJson(bytes: Uint8Array, limits: StrictJsonLimits = {}): unknown {
   const maxDepth = limits.maxDepth ?? DEFAULT_MAX_DEPTH;
   if (!isUtf8(bytes)) throw new PatchbayError('parse_error', 'the body is not valid UTF-8; send JSON in UTF-8');
-  if (inspectJson(bytes, maxDepth).depth > maxDepth) {
+  if (scanJson(bytes, maxDepth) === 'too_deep') {
     throw new PatchbayError('invalid_argument', `the JSON is nested deeper than ${maxDepth} levels`);
   }
   const text = utf8.decode(bytes);

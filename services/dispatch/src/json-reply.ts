@@ -1,7 +1,9 @@
 import { isUtf8 } from 'node:buffer';
+import { scanJson } from '@patchbay/core';
 
-/** Larger replies are judged by their ends: a full parse would cost as much as the call. */
-const MAX_PARSED_BYTES = 1_048_576;
+/** Larger replies are judged by their ends: looking at each byte would cost as much as the call. */
+const MAX_SCANNED_BYTES = 1_048_576;
+const MAX_SCANNED_DEPTH = 1_000;
 
 /**
  * What is wrong with `body` as a JSON-RPC reply, in words that name what came instead; undefined when it is a JSON
@@ -25,8 +27,14 @@ export function mediaTypeOf(contentType: string | undefined): string {
 
 function isJsonObject(body: Buffer): boolean {
   if (firstVisible(body) !== 0x7b || lastVisible(body) !== 0x7d) return false;
-  if (body.length > MAX_PARSED_BYTES) return true;
+  if (body.length > MAX_SCANNED_BYTES) return true;
   if (!isUtf8(body)) return false;
+  const kind = scanJson(body, MAX_SCANNED_DEPTH);
+  // Nobody has set a limit to an agent's depth.
+  return kind === 'too_deep' ? isParsable(body) : kind === 'object';
+}
+
+function isParsable(body: Buffer): boolean {
   try {
     JSON.parse(body.toString('utf8'));
     return true;
