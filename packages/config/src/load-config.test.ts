@@ -41,6 +41,7 @@ describe('loadConfig', () => {
       drainDelaySeconds: 0,
       maxResponseBytes: 10_485_760,
       maxRequestBytes: 10_485_760,
+      maxBufferedBytes: 268_435_456,
       maxCardBytes: 262_144,
       trustProxy: [],
       logLevel: 'info',

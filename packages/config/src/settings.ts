@@ -179,6 +179,13 @@ export const SETTINGS = {
     fallback: 10_485_760,
     about: 'Longest body of a call.',
   }),
+  maxBufferedBytes: setting({
+    variable: 'PATCHBAY_MAX_BUFFERED_BYTES',
+    kind: integer(1_048_576, 1024 * GIBIBYTE),
+    fallback: 268_435_456,
+    about:
+      'Most memory for bodies of calls and for replies that clients have not read, those over 64 KiB; what finds no room is refused.',
+  }),
   maxCardBytes: setting({
     variable: 'PATCHBAY_MAX_CARD_BYTES',
     kind: integer(1024, 16_777_216),

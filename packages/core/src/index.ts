@@ -1,9 +1,13 @@
 export { AGENT_ID_PATTERN, AGENT_ID_RULE, isAgentId } from './agent-id.js';
+export { ByteBudget, COUNTED_FROM_BYTES } from './byte-budget.js';
+export type { ByteClaim } from './byte-budget.js';
 export { newCallId } from './call-id.js';
 export { ManualClock, systemClock } from './clock.js';
 export type { Clock } from './clock.js';
 export { ERROR_CODES, isErrorCode } from './error-code.js';
 export type { ErrorCode } from './error-code.js';
+export { GrowingBytes } from './growing-bytes.js';
+export type { GrowthRefusal } from './growing-bytes.js';
 export { scanJson } from './json-scan.js';
 export type { JsonKind, JsonMember } from './json-scan.js';
 export { asPatchbayError, PatchbayError } from './patchbay-error.js';
