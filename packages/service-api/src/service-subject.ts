@@ -38,7 +38,7 @@ export async function askService(
 ): Promise<Message> {
   const { roster, isRepeatable, ...request } = options;
   const endMs = performance.now() + options.timeoutMs;
-  let lost: unknown;
+  let lost: PatchbayError | undefined;
   if (roster.byName().length === 0) {
     try {
       return await bus.request(subject.queue, body, request);
@@ -65,6 +65,6 @@ export async function askService(
   return await bus.request(subject.queue, body, request);
 }
 
-function isLoss(error: unknown): boolean {
+function isLoss(error: unknown): error is PatchbayError {
   return error instanceof PatchbayError && error.code === 'node_lost';
 }

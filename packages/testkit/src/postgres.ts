@@ -82,6 +82,17 @@ export class PostgresServer implements AsyncDisposable {
     return this.#urlOf(name);
   }
 
+  /** Rows of one statement in a database of this server. @param url Of the database. Default: the one that every server has */
+  async query<Row extends object>(text: string, url: string = this.url): Promise<Row[]> {
+    const client = new Client({ connectionString: url, connectionTimeoutMillis: STOP_TIMEOUT_MS });
+    await client.connect();
+    try {
+      return (await client.query<Row>(text)).rows;
+    } finally {
+      await client.end();
+    }
+  }
+
   /** Starts it (again) on the same port with the same data. */
   async start(): Promise<void> {
     // After a kill the old backends hold the shared memory for a moment, and a new server refuses to start.

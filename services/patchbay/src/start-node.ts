@@ -143,7 +143,8 @@ export async function startNode(loaded: LoadedConfig, options: NodeOptions): Pro
     const common = { bus, subjects, directory, replica, membership, registry: registryClient, nodeId, logger };
     if (runs.has('registry') && store !== undefined) {
       const { maxAgents, maxCardBytes } = config;
-      const registry = startRegistry({ ...common, store: store.registry, maxAgents, maxCardBytes });
+      const isStoreUp = (): boolean => store.isUp;
+      const registry = startRegistry({ ...common, store: store.registry, isStoreUp, maxAgents, maxCardBytes });
       shutdown.defer('registry', (withinMs) => registry.drain(Math.max(withinMs, WRITERS_PATIENCE_MS)));
     }
     replica.start();

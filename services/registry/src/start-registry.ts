@@ -2,7 +2,7 @@ import { readKubemqCard } from '@patchbay/agent-card';
 import type { AgentRecord, Dialect, ReadCardLimits, RegisteredAgent, RegistryEvent } from '@patchbay/agent-card';
 import { BusHeader } from '@patchbay/bus';
 import type { Bus, Delivery, Subjects } from '@patchbay/bus';
-import { isAgentId, PatchbayError } from '@patchbay/core';
+import { asPatchbayError, isAgentId, PatchbayError } from '@patchbay/core';
 import type { Directory, DirectoryReplica, Membership } from '@patchbay/directory';
 import { serveRegistry } from '@patchbay/service-api';
 import type { RegistryHandlers } from '@patchbay/service-api';
@@ -20,6 +20,8 @@ export interface RegistryOptions {
   readonly bus: Bus;
   readonly subjects: Subjects;
   readonly store: RegistryStore;
+  /** Whether the database is believed to answer. Default: always. */
+  readonly isStoreUp?: () => boolean;
   readonly directory: Directory;
   readonly replica: DirectoryReplica;
   readonly membership: Membership;
@@ -60,20 +62,23 @@ interface Written {
 /** Serves the registry: the only writer of cards. Effective when the bus is flushed. */
 export function startRegistry(options: RegistryOptions): RegistryService {
   const { bus, subjects, store, directory, nodeId, maxAgents, maxCardBytes, logger } = options;
+  const { isStoreUp = () => true } = options;
   const acks = new AckTracker(options);
   const announcer = new EventAnnouncer(options);
   const headWatch = new HeadWatch({ ...options, announcer });
   const batcher = new WriteBatcher<RegistryWrite, Written>(commit, BATCH_LIMITS);
 
   async function commit(writes: readonly RegistryWrite[]): Promise<readonly Written[]> {
-    await announcer.settleUnknown();
+    assertStoreUp();
     let outcomes: WriteOutcome[];
     try {
+      await announcer.settleUnknown();
       outcomes = await store.write(writes, { nodeId, maxAgents });
     } catch (error) {
+      logger.warn({ err: error, writes: writes.length }, 'registrations were not written');
       announcer.noteUnknownOutcome();
       headWatch.lookNow();
-      throw error;
+      throw withoutInsides(error);
     }
     const events = outcomes.flatMap((outcome) => (outcome.kind === 'written' ? [outcome.event] : []));
     announcer.announce(events);
@@ -82,7 +87,13 @@ export function startRegistry(options: RegistryOptions): RegistryService {
     return outcomes.map((outcome) => ({ outcome, applied }));
   }
 
+  /** A database that is known to be away is not waited for: finding that out takes seconds. */
+  function assertStoreUp(): void {
+    if (!isStoreUp()) throw databaseAway();
+  }
+
   async function write(submitted: SubmittedWrite<RegistryWrite>, delivery: Delivery): Promise<RegistryEvent> {
+    assertStoreUp();
     // Stopped processes and servers deliver late: a write that was given up, and perhaps repeated, must not be made.
     if ((await delivery.exchange?.confirm()) === false) throw new PatchbayError('cancelled', 'the caller has left');
     const { outcome, applied } = await batcher.submit(submitted);
@@ -120,7 +131,14 @@ export function startRegistry(options: RegistryOptions): RegistryService {
         delivery,
       );
     },
-    lookup: (agentId) => (isAgentId(agentId) ? store.get(agentId) : Promise.resolve(null)),
+    async lookup(agentId): Promise<RegisteredAgent | null> {
+      if (!isAgentId(agentId)) return null;
+      try {
+        return await store.get(agentId);
+      } catch (error) {
+        throw withoutInsides(error);
+      }
+    },
     changes: (sinceRevision) => readChanges(store, sinceRevision),
   };
   const subscriptions = serveRegistry(bus, subjects, handlers, nodeId);
@@ -153,6 +171,18 @@ function assertWanted({ exchange }: Delivery): void {
   if (performance.now() >= exchange.deadlineMs) {
     throw new PatchbayError('deadline_exceeded', 'the database was not reached within the time of the call');
   }
+}
+
+function databaseAway(cause?: unknown): PatchbayError {
+  const message =
+    'the registry cannot reach its database at the moment; try again, registrations can be repeated safely';
+  return new PatchbayError('store_unavailable', message, { cause });
+}
+
+/** Where the database is and what it said is for our log, not for clients. */
+function withoutInsides(error: unknown): PatchbayError {
+  const known = asPatchbayError(error);
+  return known.code === 'store_unavailable' ? databaseAway(error) : known;
 }
 
 function refusal(code: (WriteOutcome & { kind: 'refused' })['code'], maxAgents: number): PatchbayError {
