@@ -5,6 +5,23 @@ import { createServer } from 'node:net';
 import { fileURLToPath } from 'node:url';
 
 const MAIN = fileURLToPath(new URL('../../services/patchbay/dist/main.js', import.meta.url));
+const STOP_LIMIT_MS = 30_000;
+
+/** What is running, for a benchmark to end in reverse order whatever happens. */
+export class Running {
+  #stops = [];
+
+  /** Notes what `starting` resolves to, and returns it. */
+  async add(starting) {
+    const started = await starting;
+    this.#stops.push(() => started.stop());
+    return started;
+  }
+
+  async stop() {
+    for (const stop of this.#stops.splice(0).toReversed()) await stop();
+  }
+}
 
 /** Starts one of `servers/` in a process of its own. */
 export async function startServer(file, ...args) {
@@ -27,26 +44,32 @@ export function startLoadGenerator() {
   };
 }
 
-/** Starts the product as built, with its own data; resolves when it is ready. */
-export async function startPatchbay(dataDir) {
-  const port = await freePort();
+/** Starts the product as built, with its own data and further settings; resolves when it is ready. */
+export async function startPatchbay(dataDir, settings = {}) {
+  const [port, metricsPort] = [await freePort(), await freePort()];
   const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(PATCHBAY|KUBEMQ)_/.test(name)));
   const startedAt = performance.now();
   const child = spawn(process.execPath, [MAIN], {
     env: {
       ...env,
       PATCHBAY_HTTP_PORT: String(port),
-      PATCHBAY_METRICS_PORT: '0',
+      PATCHBAY_METRICS_PORT: String(metricsPort),
       PATCHBAY_DATA_DIR: dataDir,
       PATCHBAY_LOG_LEVEL: 'warn',
+      ...settings,
     },
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   child.stdout.resume();
   const url = `http://127.0.0.1:${port}`;
-  while (!(await answers(`${url}/readyz`))) {
+  // A node without the gateway answers on its metrics port alone.
+  const hasFront = (settings.PATCHBAY_SERVICES ?? 'gateway').includes('gateway');
+  while (!(await answers(hasFront ? `${url}/readyz` : `http://127.0.0.1:${metricsPort}/readyz`))) {
     if (child.exitCode !== null) throw new Error(`Patchbay ended with exit code ${child.exitCode}`);
-    if (performance.now() - startedAt > 60_000) throw new Error('Patchbay was not ready within 60 s');
+    if (performance.now() - startedAt > 60_000) {
+      child.kill('SIGKILL');
+      throw new Error('Patchbay was not ready within 60 s');
+    }
     await new Promise((resolve) => {
       setTimeout(resolve, 10);
     });
@@ -78,7 +101,9 @@ async function stop(child) {
   if (child.exitCode !== null || child.signalCode !== null) return;
   const ended = once(child, 'exit');
   child.kill('SIGTERM');
+  const timer = setTimeout(() => child.kill('SIGKILL'), STOP_LIMIT_MS);
   await ended;
+  clearTimeout(timer);
 }
 
 async function freePort() {
