@@ -86,3 +86,11 @@ it('infra/patchbay.env.example has every setting with its default', () => {
     expect(text).toContain(`# Allowed: ${rule}.`);
   }
 });
+
+it('infra/cluster-node.env.example has settings that exist, each once', () => {
+  const named = [...read('infra/cluster-node.env.example').matchAll(/^([A-Z0-9_]+)=/gm)].map(([, name = '']) => name);
+  const known = describeSettings().map(({ variable }) => variable);
+  expect(named.filter((name) => !known.includes(name))).toEqual([]);
+  expect(new Set(named).size).toBe(named.length);
+  expect(named).toEqual(expect.arrayContaining(['PATCHBAY_NATS_URL', 'PATCHBAY_DATABASE_URL', 'PATCHBAY_NODE_ID']));
+});
