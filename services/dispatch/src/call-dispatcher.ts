@@ -70,7 +70,7 @@ export class CallDispatcher {
     const { exchange, headers } = delivery;
     // Published, not requested: nobody waits for an answer, and nobody could be told of a failure.
     if (exchange === undefined) return;
-    const { directory, limit, clock, logger } = this.#options;
+    const { directory, limit, clock, logger, streams } = this.#options;
     const version = readProtocolVersion(headers[BusHeader.a2aVersion]);
     const call = new Call({
       delivery,
@@ -80,6 +80,7 @@ export class CallDispatcher {
       trace: readTraceContext(headers[BusHeader.traceparent], headers[BusHeader.tracestate]),
       clock,
       logger,
+      budget: streams.budget,
     });
     if (this.#refusal !== undefined && exchange.wants !== 'any') {
       return call.refuse(this.#refusal, this.#options.nodeId);
@@ -129,7 +130,7 @@ export class CallDispatcher {
   }
 
   #unary(call: Call, address: AgentAddress): void {
-    const forwarder = new UnaryForwarder(call, this.#options.streams.maxResponseBytes);
+    const forwarder = new UnaryForwarder(call, this.#options.streams);
     call.begin(this.#whenOver, WATCH_AFTER_MS);
     this.#send(call, address, false, forwarder);
   }

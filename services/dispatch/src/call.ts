@@ -2,7 +2,7 @@ import { encodeJsonRpcError, readJsonRpcRequest } from '@patchbay/a2a';
 import type { ProtocolVersion } from '@patchbay/a2a';
 import { BusHeader } from '@patchbay/bus';
 import type { Delivery, Exchange, Headers } from '@patchbay/bus';
-import type { Clock } from '@patchbay/core';
+import type { ByteBudget, ByteClaim, Clock } from '@patchbay/core';
 import { traceIdOf } from '@patchbay/telemetry';
 import type { CallSpan, Logger, TraceContext } from '@patchbay/telemetry';
 import type { AgentFailure } from './agent-failure.js';
@@ -17,6 +17,8 @@ export interface CallOptions {
   readonly trace: TraceContext;
   readonly clock: Clock;
   readonly logger: Logger;
+  /** Where the room for a large reply comes from. */
+  readonly budget: ByteBudget;
 }
 
 /**
@@ -36,6 +38,8 @@ export class Call {
   readonly #clock: Clock;
   readonly #logger: Logger;
   readonly #startedMs: number;
+  readonly #budget: ByteBudget;
+  #claim: ByteClaim | undefined;
   #timer: NodeJS.Timeout | undefined;
   #request: AgentRequest | undefined;
   #span: CallSpan | undefined;
@@ -52,6 +56,7 @@ export class Call {
     this.#exchange = options.exchange;
     this.#clock = options.clock;
     this.#logger = options.logger;
+    this.#budget = options.budget;
     this.#startedMs = options.clock.monotonicMs();
   }
 
@@ -86,6 +91,12 @@ export class Call {
   attach(request: AgentRequest, span: CallSpan): void {
     this.#request = request;
     this.#span = span;
+  }
+
+  /** Asks for room for a large reply, `bytes` in all; given back when the call is over. @returns whether there is any */
+  reserve(bytes: number): boolean {
+    this.#claim ??= this.#budget.claim();
+    return this.#claim.reserve(bytes);
   }
 
   /** Notes the agent's HTTP status on the trace. */
@@ -175,6 +186,7 @@ export class Call {
     clearTimeout(this.#timer);
     this.#signal?.removeEventListener('abort', this.#cancel);
     this.#request?.abort();
+    this.#claim?.release();
     this.#span?.end();
     this.#whenOver?.(this);
   }

@@ -1,6 +1,6 @@
 import { BusHeader } from '@patchbay/bus';
 import type { Bus, Subjects } from '@patchbay/bus';
-import { systemClock } from '@patchbay/core';
+import { ByteBudget, systemClock } from '@patchbay/core';
 import type { Clock } from '@patchbay/core';
 import type { Directory, Membership } from '@patchbay/directory';
 import type { Logger } from '@patchbay/telemetry';
@@ -26,6 +26,8 @@ export interface DispatchOptions {
   readonly agentConcurrency?: number;
   /** Largest reply and largest event, bytes. Default 10,485,760. */
   readonly maxResponseBytes?: number;
+  /** The process's bound for what it holds for clients. Default: one of its own with the default size. */
+  readonly budget?: ByteBudget;
   /** Longest silence of an agent within a stream, milliseconds. Default 900,000. */
   readonly streamIdleMs?: number;
   /** Time for a connection to an agent to be made, milliseconds. Default 5,000. */
@@ -70,6 +72,7 @@ export function startDispatch(options: DispatchOptions): DispatchService {
     nodeId,
     streams: {
       maxResponseBytes: options.maxResponseBytes ?? 10_485_760,
+      budget: options.budget ?? new ByteBudget(),
       idleMs: options.streamIdleMs ?? 900_000,
     },
     clock,

@@ -10,11 +10,10 @@ import { describeNonJson, mediaTypeOf } from './json-reply.js';
 import { replyHeaders } from './reply-headers.js';
 import { ResponseHeaders } from './response-headers.js';
 import { encodingFailure, WholeReply } from './whole-reply.js';
+import type { ReplyLimits } from './whole-reply.js';
 
-/** Limits of {@link StreamForwarder}. */
-export interface StreamLimits {
-  /** Largest event, and largest reply that is not a stream, in bytes. */
-  readonly maxResponseBytes: number;
+/** Limits of {@link StreamForwarder}; `maxResponseBytes` is that of an event too. */
+export interface StreamLimits extends ReplyLimits {
   /** Longest silence of the agent, milliseconds. */
   readonly idleMs: number;
 }
@@ -76,7 +75,7 @@ export class StreamForwarder implements ResponseReader {
     this.#call.noteStatus(status);
     if (mediaTypeOf(headers.get('content-type')) !== 'text/event-stream') {
       // The call's deadline stays: this is one reply.
-      this.#whole = new WholeReply(this.#limits.maxResponseBytes);
+      this.#whole = new WholeReply(this.#limits, this.#call);
       const refused = this.#whole.start(status, headers);
       if (refused !== undefined) this.#call.fail(refused);
       return;

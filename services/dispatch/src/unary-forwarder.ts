@@ -5,6 +5,7 @@ import { describeNonJson } from './json-reply.js';
 import { replyHeaders } from './reply-headers.js';
 import { ResponseHeaders } from './response-headers.js';
 import { WholeReply } from './whole-reply.js';
+import type { ReplyLimits } from './whole-reply.js';
 
 const NOTHING = new Uint8Array(0);
 
@@ -14,9 +15,9 @@ export class UnaryForwarder implements ResponseReader {
   readonly #reply: WholeReply;
   #headers = ResponseHeaders.none;
 
-  constructor(call: Call, maxResponseBytes: number) {
+  constructor(call: Call, limits: ReplyLimits) {
     this.#call = call;
-    this.#reply = new WholeReply(maxResponseBytes);
+    this.#reply = new WholeReply(limits, call);
   }
 
   start(status: number, headers: ResponseHeaders): void {

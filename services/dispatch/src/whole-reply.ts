@@ -1,16 +1,28 @@
+import { GrowingBytes } from '@patchbay/core';
+import type { ByteBudget, ByteClaim } from '@patchbay/core';
 import type { AgentFailure } from './agent-failure.js';
 import { failureOfStatus } from './http-status.js';
 import type { ResponseHeaders } from './response-headers.js';
 
+/** Limits of {@link WholeReply}. */
+export interface ReplyLimits {
+  /** Largest reply, bytes. */
+  readonly maxResponseBytes: number;
+  /** The process's bound for what it holds for clients. */
+  readonly budget: ByteBudget;
+}
+
 /** Collects a response body up to a limit, refusing what is larger before it is held. */
 export class WholeReply {
   readonly #maxBytes: number;
-  #expectedBytes = 0;
-  #bytes: Buffer = EMPTY;
-  #length = 0;
+  readonly #bytes: GrowingBytes;
+  readonly #budget: ByteBudget;
 
-  constructor(maxBytes: number) {
-    this.#maxBytes = maxBytes;
+  /** @param room for what is held; given back by its owner. */
+  constructor({ maxResponseBytes, budget }: ReplyLimits, room: Pick<ByteClaim, 'reserve'>) {
+    this.#maxBytes = maxResponseBytes;
+    this.#budget = budget;
+    this.#bytes = new GrowingBytes(maxResponseBytes, room);
   }
 
   /** Looks at status and headers. @returns why the reply is refused, before any of its content is looked at. */
@@ -19,38 +31,21 @@ export class WholeReply {
     if (failure !== undefined) return failure;
     const contentLength = Number(headers.get('content-length') ?? 0);
     if (contentLength > this.#maxBytes) return this.#tooLarge();
-    if (contentLength > 0) this.#expectedBytes = contentLength;
+    if (contentLength > 0) this.#bytes.expect(contentLength);
     return encodingFailure(headers);
   }
 
-  /** Takes the next chunk. @returns why the reply is refused: it is over the limit. */
+  /** Takes the next chunk. @returns why the reply is refused: it is over the limit, or there is no room for it. */
   add(chunk: Buffer): AgentFailure | undefined {
-    const length = this.#length + chunk.length;
-    if (length > this.#maxBytes) return this.#tooLarge();
-    if (this.#length === 0) {
-      // Most replies are one chunk, which is kept as it came.
-      this.#bytes = chunk;
-    } else {
-      this.#append(chunk, length);
-    }
-    this.#length = length;
-    return undefined;
+    const refusal = this.#bytes.add(chunk);
+    if (refusal === undefined) return undefined;
+    this.#bytes.clear();
+    return refusal === 'too_large' ? this.#tooLarge() : { code: 'rate_limited', detail: this.#budget.refusalWords };
   }
 
   /** All that has come. */
   get body(): Buffer {
-    return this.#length === this.#bytes.length ? this.#bytes : this.#bytes.subarray(0, this.#length);
-  }
-
-  // One growing buffer, not a list of chunks: a body that arrives byte by byte must not cost a hundred times its size.
-  #append(chunk: Buffer, length: number): void {
-    if (this.#length === this.#bytes.length || length > this.#bytes.length) {
-      const capacity = Math.min(this.#maxBytes, Math.max(length * 2, this.#expectedBytes));
-      const grown = Buffer.allocUnsafeSlow(capacity);
-      this.#bytes.copy(grown, 0, 0, this.#length);
-      this.#bytes = grown;
-    }
-    chunk.copy(this.#bytes, this.#length);
+    return this.#bytes.bytes;
   }
 
   #tooLarge(): AgentFailure {
@@ -64,5 +59,3 @@ export function encodingFailure(headers: ResponseHeaders): AgentFailure | undefi
   if (encoding === undefined || encoding === '' || encoding === 'identity') return undefined;
   return { code: 'agent_bad_reply', detail: `Content-Encoding ${encoding.slice(0, 40)} was not asked for` };
 }
-
-const EMPTY = Buffer.alloc(0);

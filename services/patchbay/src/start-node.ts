@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Subjects } from '@patchbay/bus';
 import type { LoadedConfig } from '@patchbay/config';
-import { systemClock } from '@patchbay/core';
+import { ByteBudget, systemClock } from '@patchbay/core';
 import { Directory, DirectoryReplica, Membership, ServiceNodes } from '@patchbay/directory';
 import { startDispatch } from '@patchbay/dispatch';
 import {
@@ -141,6 +141,8 @@ export async function startNode(loaded: LoadedConfig, options: NodeOptions): Pro
 
     // Services
     const common = { bus, subjects, directory, replica, membership, registry: registryClient, nodeId, logger };
+    // What dispatch and the front hold for clients comes out of one budget.
+    const budget = new ByteBudget(config.maxBufferedBytes);
     if (runs.has('registry') && store !== undefined) {
       const { maxAgents, maxCardBytes } = config;
       const isStoreUp = (): boolean => store.isUp;
@@ -158,6 +160,7 @@ export async function startNode(loaded: LoadedConfig, options: NodeOptions): Pro
     const dispatch = runs.has('dispatch')
       ? startDispatch({
           ...common,
+          budget,
           agentConcurrency: config.agentConcurrency,
           // On a bus inside this process nobody else can be.
           ...(config.natsUrl === null ? { settleMs: 0 } : {}),
@@ -188,6 +191,7 @@ export async function startNode(loaded: LoadedConfig, options: NodeOptions): Pro
     const front = runs.has('gateway')
       ? await startHttpFront({
           ...common,
+          budget,
           liveness: livenessClient,
           settings: { ...config, version: VERSION },
           readiness,

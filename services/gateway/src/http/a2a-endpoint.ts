@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isStreamingMethod, methodLabel, readJsonRpcRequest } from '@patchbay/a2a';
 import type { Message } from '@patchbay/bus';
 import { AGENT_ID_PATTERN, AGENT_ID_RULE, asPatchbayError, newCallId, PatchbayError } from '@patchbay/core';
-import type { ErrorCode } from '@patchbay/core';
+import type { ByteBudget, ErrorCode } from '@patchbay/core';
 import { wordError, statusOf } from './call-error.js';
 import { callHeaders, countHops, MAX_HOPS } from './call-headers.js';
 import { CallRouter } from './call-router.js';
@@ -15,7 +15,7 @@ import { leaveSignal } from './leave-signal.js';
 import { KEEPALIVE_RULE, readKeepaliveQuery } from './keepalive.js';
 import type { ReplyWriter } from './reply-writer.js';
 import { readRequestBody } from './request-body.js';
-import type { RequestBody } from './request-body.js';
+import type { RequestBody, RequestBodyLimits } from './request-body.js';
 import { SseWriter } from './sse-writer.js';
 import { StreamCaller } from './stream-call.js';
 import { relayedHeaders, UnaryCaller } from './unary-call.js';
@@ -41,16 +41,18 @@ interface CheckedRequest {
  * request and response: this is the hot path, and half of it are streams.
  */
 export class A2aEndpoint {
-  readonly #options: HttpFrontOptions;
+  readonly #options: HttpFrontOptions & { readonly budget: ByteBudget };
+  readonly #bodyLimits: RequestBodyLimits;
   readonly #replies: ReplyWriter;
   readonly #nodes: DispatchNodes | undefined;
   readonly #unary: UnaryCaller;
   readonly #streams: StreamCaller;
 
-  constructor(options: HttpFrontOptions, replies: ReplyWriter) {
+  constructor(options: HttpFrontOptions & { readonly budget: ByteBudget }, replies: ReplyWriter) {
     this.#options = options;
     this.#replies = replies;
-    const { membership, settings } = options;
+    const { membership, settings, budget } = options;
+    this.#bodyLimits = { maxBytes: settings.maxRequestBytes, budget };
     this.#nodes = membership === undefined ? undefined : new DispatchNodes({ membership });
     const router = new CallRouter({
       ...options,
@@ -76,7 +78,7 @@ export class A2aEndpoint {
     const call = new InboundCall(request, response, agentId, POST_ROUTE);
     const contentType = request.headers['content-type'];
     if (isJsonContentType(contentType)) {
-      readRequestBody(request, this.#options.settings.maxRequestBytes, (body) => this.#take(call, body));
+      readRequestBody(call, this.#bodyLimits, (body) => this.#take(call, body));
     } else {
       this.#fail(call, new PatchbayError('parse_error', explainContentType(contentType)));
       call.span.end();
@@ -99,8 +101,9 @@ export class A2aEndpoint {
   #check(call: InboundCall, body: RequestBody): CheckedRequest | undefined {
     if (body.kind === 'aborted') return undefined;
     if (body.kind === 'too_large') {
-      throw new PatchbayError('request_too_large', `over ${this.#options.settings.maxRequestBytes} bytes`);
+      throw new PatchbayError('request_too_large', `over ${this.#bodyLimits.maxBytes} bytes`);
     }
+    if (body.kind === 'no_room') throw this.#options.budget.refusal();
     const parsed = readJsonRpcRequest(body.bytes);
     if ((parsed.idJson?.length ?? 0) > MAX_ID_LENGTH) {
       throw new PatchbayError('invalid_argument', `id is longer than ${MAX_ID_LENGTH} characters`);
@@ -160,6 +163,7 @@ export class A2aEndpoint {
 
   #relay(call: InboundCall, method: string, reply: Message): void {
     const isNotification = call.idJson === undefined;
+    if (!isNotification) this.#replies.assertRoom(reply.body.length);
     this.#count(call, method);
     this.#options.metrics.recordCall('unary', performance.now() - call.startedMs);
     this.#replies.write(call.response, {
@@ -189,7 +193,7 @@ export class A2aEndpoint {
   }
 
   async #runStream(call: InboundCall, checked: CheckedRequest): Promise<void> {
-    const { settings, readiness, metrics } = this.#options;
+    const { settings, readiness, metrics, budget } = this.#options;
     const asked = readKeepaliveQuery(call.request.url ?? '');
     if (asked === 'invalid') throw new PatchbayError('invalid_argument', KEEPALIVE_RULE);
     const usualMs = settings.keepaliveSeconds * 1000;
@@ -199,6 +203,7 @@ export class A2aEndpoint {
       traceId: call.traceId,
       stalledMs: settings.streamIdleSeconds * 1000,
       isDraining: () => readiness.isDraining,
+      budget,
     });
     const outbound = this.#outbound(call, checked);
     const { signal } = outbound;
@@ -222,6 +227,7 @@ export class A2aEndpoint {
       if (outcome.kind === 'failed') throw outcome.error;
       if (outcome.kind === 'streamed' && outcome.error !== undefined) this.#note(call, outcome.error);
       if (outcome.kind === 'whole') {
+        this.#replies.assertRoom(outcome.reply.body.length);
         this.#replies.write(call.response, {
           status: 200,
           traceId: call.traceId,

@@ -1,6 +1,6 @@
 import type { RequestListener, ServerResponse } from 'node:http';
 import { fastify } from 'fastify';
-import { asPatchbayError, PatchbayError } from '@patchbay/core';
+import { asPatchbayError, ByteBudget, PatchbayError } from '@patchbay/core';
 import { traceIdOf } from '@patchbay/telemetry';
 import { A2aEndpoint } from './a2a-endpoint.js';
 import { a2aRoutes } from './a2a-routes.js';
@@ -30,8 +30,9 @@ export async function buildFrontApp(
   ownUrl: () => string,
 ): Promise<FrontApp> {
   const { settings, readiness, logger } = options;
-  const replies = new ReplyWriter({ ...patience, isDraining: () => readiness.isDraining });
-  const endpoint = new A2aEndpoint(options, replies);
+  const budget = options.budget ?? new ByteBudget();
+  const replies = new ReplyWriter({ ...patience, budget, isDraining: () => readiness.isDraining });
+  const endpoint = new A2aEndpoint({ ...options, budget }, replies);
 
   const app = fastify({
     // The front listens itself, on several addresses; this server never does.
@@ -48,7 +49,7 @@ export async function buildFrontApp(
 
   addTraceHook(app);
   app.addHook('onRequest', (_request, reply, done) => {
-    guardWhenEnded(reply.raw, patience.stalledReplyMs);
+    guardWhenEnded(reply.raw, patience.stalledReplyMs, budget);
     if (readiness.isDraining) void reply.header('connection', 'close');
     done();
   });
@@ -56,7 +57,7 @@ export async function buildFrontApp(
     reply.code(404).send({ error: `nothing is served at ${request.method} ${shown(request.raw.url ?? '')}` }),
   );
   app.setErrorHandler(async (error, _request, reply) => {
-    const { code, status, body } = describeRegistryError(translateFastifyError(error, settings.maxCardBytes));
+    const { code, status, body } = describeRegistryError(translateFastifyError(error));
     if (code === 'internal') logger.error({ err: error }, 'a request failed');
     return reply.code(status).send(body);
   });
@@ -64,7 +65,7 @@ export async function buildFrontApp(
   healthRoutes(app, options);
   platformCardRoute(app, options, ownUrl);
   if (settings.a2aEnabled) {
-    await app.register(async (scope) => registryRoutes(scope, options));
+    await app.register(async (scope) => registryRoutes(scope, { ...options, budget }));
     a2aRoutes(app, endpoint);
     agentCardRoute(app, options, ownUrl);
   }
@@ -83,17 +84,16 @@ export async function buildFrontApp(
 }
 
 /** Fastify's errors about a request, in our vocabulary; everything else as it is. */
-function translateFastifyError(error: unknown, maxCardBytes: number): unknown {
+function translateFastifyError(error: unknown): unknown {
   if (error instanceof PatchbayError || !(error instanceof Error) || !('statusCode' in error)) return error;
   const { statusCode, message } = error;
-  if (statusCode === 413) return new PatchbayError('request_too_large', `the body is over ${maxCardBytes} bytes`);
   const isClients = typeof statusCode === 'number' && statusCode < 500;
   return isClients ? new PatchbayError('invalid_argument', message, { cause: error }) : asPatchbayError(error);
 }
 
 /** A large answer that the client does not take must not stay for ever. */
-function guardWhenEnded(response: ServerResponse, stalledMs: number): void {
-  response.once('prefinish', () => guardReply(response, stalledMs));
+function guardWhenEnded(response: ServerResponse, stalledMs: number, budget: ByteBudget): void {
+  response.once('prefinish', () => guardReply(response, stalledMs, budget));
 }
 
 function shown(url: string): string {

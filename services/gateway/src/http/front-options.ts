@@ -1,4 +1,5 @@
 import type { Bus, Subjects } from '@patchbay/bus';
+import type { ByteBudget } from '@patchbay/core';
 import type { Directory, Membership } from '@patchbay/directory';
 import type { LivenessClient, RegistryClient } from '@patchbay/service-api';
 import type { Logger, NodeMetrics } from '@patchbay/telemetry';
@@ -54,4 +55,6 @@ export interface HttpFrontOptions {
   readonly metrics: NodeMetrics;
   readonly logger: Logger;
   readonly patience?: Partial<HttpPatience>;
+  /** The process's bound for what it holds for clients. Default: one of its own with the default size. */
+  readonly budget?: ByteBudget;
 }

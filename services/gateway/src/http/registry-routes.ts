@@ -1,5 +1,6 @@
 // oxlint-disable oxc/no-async-endpoint-handlers -- a rule for Express; Fastify awaits its handlers
 import { projectKubemqCard } from '@patchbay/agent-card';
+import type { ByteBudget } from '@patchbay/core';
 import type { AgentFilter } from '@patchbay/directory';
 import { AGENT_ID_RULE, formatTimestamp, isAgentId, parseStrictJson, PatchbayError } from '@patchbay/core';
 import { BusHeader } from '@patchbay/bus';
@@ -10,16 +11,28 @@ import type { HttpFrontOptions } from './front-options.js';
 import { allowOnly } from './method-not-allowed.js';
 import { pathSegment } from './path-segment.js';
 import { describeRegistryError } from './registry-error.js';
+import { readRequestBody } from './request-body.js';
 import { traceOf } from './trace-hook.js';
 
 /** `/agents…`: the registry as KubeMQ's clients know it. Writes go to the service, reads come from the directory. */
-export function registryRoutes(app: FastifyInstance, options: HttpFrontOptions): void {
-  const { directory, registry, liveness, settings } = options;
+export function registryRoutes(
+  app: FastifyInstance,
+  options: HttpFrontOptions & { readonly budget: ByteBudget },
+): void {
+  const { directory, registry, liveness, settings, budget } = options;
 
   // Cards are stored as they came, so bodies stay bytes here.
   app.removeAllContentTypeParsers();
-  app.addContentTypeParser('*', { parseAs: 'buffer', bodyLimit: settings.maxCardBytes }, (_request, body, done) => {
-    done(null, body);
+  const limits = { maxBytes: settings.maxCardBytes, budget };
+  app.addContentTypeParser('*', (_request, incoming, done) => {
+    // Cards are small and soon with the registry: their room is given back as soon as they are read.
+    readRequestBody({ request: incoming, response: incoming }, limits, (body) => {
+      // Nobody is there to be answered when the client has left.
+      if (body.kind === 'complete') done(null, body.bytes);
+      else if (body.kind === 'no_room') done(budget.refusal());
+      else if (body.kind === 'too_large')
+        done(new PatchbayError('request_too_large', `the body is over ${limits.maxBytes} bytes`));
+    });
   });
 
   app.post('/agents/register', { onRequest: refuseOtherContent }, async (request) => {

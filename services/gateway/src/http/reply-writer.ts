@@ -1,4 +1,6 @@
 import type { ServerResponse } from 'node:http';
+import type { ByteBudget } from '@patchbay/core';
+import { assertRoom, countUnread } from './unread-reply.js';
 
 /** An answer that is complete. */
 export interface WholeReply {
@@ -13,10 +15,21 @@ export interface WholeReply {
 export class ReplyWriter {
   readonly #stalledReplyMs: number;
   readonly #isDraining: () => boolean;
+  readonly #budget: ByteBudget;
 
-  constructor(options: { readonly stalledReplyMs: number; readonly isDraining: () => boolean }) {
+  constructor(options: {
+    readonly stalledReplyMs: number;
+    readonly isDraining: () => boolean;
+    readonly budget: ByteBudget;
+  }) {
     this.#stalledReplyMs = options.stalledReplyMs;
     this.#isDraining = options.isDraining;
+    this.#budget = options.budget;
+  }
+
+  /** @throws PatchbayError rate_limited when there is no room for a reply of so many bytes */
+  assertRoom(bytes: number): void {
+    assertRoom(bytes, this.#budget);
   }
 
   /** Answers with JSON, or with nothing when the body is empty. Does nothing when the client has left. */
@@ -28,7 +41,7 @@ export class ReplyWriter {
     if (reply.headers !== undefined) headers.push(...reply.headers);
     response.writeHead(reply.status, headers);
     endWith(response, reply.body);
-    guardReply(response, this.#stalledReplyMs);
+    guardReply(response, this.#stalledReplyMs, this.#budget);
   }
 }
 
@@ -51,9 +64,11 @@ function endWith(response: ServerResponse, body: Uint8Array): void {
   response.end();
 }
 
-/** Gives up an ended answer of which the client takes nothing for `stalledMs`. */
-export function guardReply(response: ServerResponse, stalledMs: number): void {
+/** Gives up an ended answer of which the client takes nothing for `stalledMs`, or sooner when there is no room for it. */
+export function guardReply(response: ServerResponse, stalledMs: number, budget: ByteBudget): void {
   // Small answers are in the kernel's hands by now. Node lets the clock run from the last progress of a write, and
   // sets its own keep-alive clock when the answer is finished.
-  if (response.writableLength > 0) response.setTimeout(stalledMs, () => response.destroy());
+  if (response.writableLength === 0) return;
+  response.setTimeout(stalledMs, () => response.destroy());
+  countUnread(response, budget);
 }

@@ -1,6 +1,8 @@
 import type { ServerResponse } from 'node:http';
+import type { ByteBudget } from '@patchbay/core';
 import { encodeSseEvent, KEEPALIVE } from './sse-event.js';
 import type { SseEvent } from './sse-event.js';
+import { assertRoom, countUnread } from './unread-reply.js';
 
 /** How an event stream is answered. */
 export interface SseWriterOptions {
@@ -8,6 +10,7 @@ export interface SseWriterOptions {
   /** A reader that takes nothing for so long is given up. */
   readonly stalledMs: number;
   readonly isDraining: () => boolean;
+  readonly budget: ByteBudget;
 }
 
 /** The client's end of an event stream: one write for an event, and no more in memory than the socket takes. */
@@ -31,11 +34,17 @@ export class SseWriter {
     this.#response.flushHeaders();
   }
 
-  /** Sends one event. Await {@link drained} before the next. @param headers sent with the first, names and values. */
+  /**
+   * Sends one event. Await {@link drained} before the next.
+   * @param headers sent with the first, names and values
+   * @throws PatchbayError rate_limited when there is no room for a large one
+   */
   write(event: SseEvent, headers: readonly string[] = []): void {
     if (this.#response.destroyed) return;
+    assertRoom(event.data.length, this.#options.budget);
     this.#writeHead(headers);
     this.#response.write(encodeSseEvent(event));
+    countUnread(this.#response, this.#options.budget);
   }
 
   /** Sends a keepalive, unless the client still has something to read: then it is not needed. */
