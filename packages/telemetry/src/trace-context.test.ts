@@ -41,6 +41,17 @@ describe('newTraceContext', () => {
   });
 });
 
+it.each(Array.from('0123456789abcdef', (digit, value) => [value, digit] as const))(
+  'reads the sampled flag (%d)',
+  (value, digit) => {
+    expect(isSampled({ traceparent: VALID.replace(/1$/, digit) })).toBe(value % 2 === 1);
+  },
+);
+
+it('counts what is too short to have flags as not sampled', () => {
+  expect(isSampled({ traceparent: '' })).toBe(false);
+});
+
 it('reads the trace id and the sampled flag', () => {
   expect(traceIdOf({ traceparent: VALID })).toBe(TRACE);
   expect(isSampled({ traceparent: VALID })).toBe(true);
