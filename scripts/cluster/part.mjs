@@ -17,6 +17,8 @@ exit "$code"
 `;
 /** Lines that are kept to tell why a part ended. */
 const MEMORY = 50;
+/** What the shell says of a child that a signal ended; we say it ourselves. */
+const SHELL_REPORT = /^(Killed|Terminated|Aborted)\b/;
 /** What was written last may arrive after the end itself. */
 const OUTPUT_GRACE_MS = 300;
 
@@ -59,6 +61,7 @@ export class Part {
     const log = createWriteStream(logFile, { mode: 0o600 });
     log.on('error', () => {}); // a full disk is no reason to end
     const note = (line) => {
+      if (SHELL_REPORT.test(line)) return;
       log.write(`${line}\n`);
       this.#memory = [...this.#memory.slice(1 - MEMORY), line];
       if (isNews(line)) show(line);
@@ -108,8 +111,8 @@ export class Part {
       this.#keeper.once('close', resolve);
       setTimeout(resolve, OUTPUT_GRACE_MS).unref();
     });
-    const complaint = this.#memory.findLast((line) => this.#complaint.test(line));
-    const said = complaint ?? (how.startsWith('killed') ? undefined : this.#memory.at(-1));
+    if (how.startsWith('killed')) return how;
+    const said = this.#memory.findLast((line) => this.#complaint.test(line)) ?? this.#memory.at(-1);
     return said === undefined ? how : `${how}: ${said.trim()}`;
   }
 }

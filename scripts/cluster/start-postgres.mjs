@@ -23,6 +23,8 @@ const NAME = 'postgres';
 const ROLE = 'patchbay';
 const DATABASE = 'patchbay';
 const READY_WITHIN_MS = 60_000;
+/** What connections are told while it starts and ends; that it does so is said elsewhere. */
+const STARTS_OR_ENDS = /system is (starting up|shutting down|not yet accepting)|unexpected postmaster exit/;
 /** Where root keeps the data when the user who runs Postgres may not enter the clone. */
 const STATE = '/var/lib';
 
@@ -58,8 +60,7 @@ export async function startPostgres({ bin, env, user, folder, port, start, say }
     user: owner,
     // "Fast": ends sessions and shuts down in order.
     stopSignal: 'INT',
-    // Refusals while it starts and stops are ours.
-    isNews: (line) => /(WARNING|ERROR|FATAL|PANIC): /.test(line) && !/system is (starting up|shutting down)/.test(line),
+    isNews: (line) => /(WARNING|ERROR|FATAL|PANIC): /.test(line) && !STARTS_OR_ENDS.test(line),
     complaint: /(FATAL|PANIC): /,
   });
   const urlOf = (database) => `postgres://${ROLE}:${password}@127.0.0.1:${port}/${database}`;
