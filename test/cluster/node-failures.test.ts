@@ -3,7 +3,7 @@ import { eventually, PatchbayCluster, startScriptedAgent } from '@patchbay/testk
 import type { PatchbayProcess, ScriptedAgent } from '@patchbay/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { listAgentIds, listsAll } from '../support/agent-list.js';
-import { isAtFullRate, startSteadyCalls } from '../support/cluster-load.js';
+import { isAtFullRate, startSteadyLoad } from '../support/cluster-load.js';
 import type { SteadyCalls } from '../support/cluster-load.js';
 import { callAgent, registerAgent } from '../support/gateway-client.js';
 import { heartbeatsAt, registrationsAt } from '../support/load-callers.js';
@@ -39,15 +39,13 @@ function nodeAt(index: number): PatchbayProcess {
 }
 
 /** Calls, heartbeats and registrations through the nodes other than `victim`. */
-async function startLoadBeside(victim: number, name: string): Promise<SteadyCalls> {
+function startLoadBeside(victim: number, name: string): Promise<SteadyCalls> {
   const fronts = ALL.filter((index) => index !== victim).map(nodeAt);
-  const calls = await startSteadyCalls(fronts, ECHO_IDS);
-  const registry = fronts.flatMap((front, index) => [
+  const beside = fronts.flatMap((front, index) => [
     heartbeatsAt(front, ECHO_IDS),
     registrationsAt(front, `${name}-${index}`, acknowledged, agent.url),
   ]);
-  calls.load.add(registry, 50);
-  return calls;
+  return startSteadyLoad({ fronts, agentIds: ECHO_IDS, beside });
 }
 
 async function deregister(node: PatchbayProcess, agentId: string): Promise<number> {

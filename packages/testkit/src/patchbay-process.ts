@@ -13,7 +13,9 @@ export interface PatchbayProcessOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** Folder of data; kept when given, else a temporary one, begun as {@link DATA_DIR_TEMPLATE} says, that `stop()` removes. */
   readonly dataDir?: string;
-  /** Command line after `main.js`. Default: none. */
+  /** What is run, below the built folder of `services/patchbay`. Default `main.js`. */
+  readonly entryPoint?: string;
+  /** Command line after it. Default: none. */
   readonly args?: readonly string[];
   /** Milliseconds until `/readyz` must answer 200. Default 30,000. */
   readonly readyWithinMs?: number;
@@ -22,7 +24,7 @@ export interface PatchbayProcessOptions {
 /** Names the environment variable with a folder of data that new nodes begin with a copy of. Unset: an empty one. */
 export const DATA_DIR_TEMPLATE = 'PATCHBAY_TEST_DATA_DIR_TEMPLATE';
 
-const MAIN = fileURLToPath(new URL('../../../services/patchbay/dist/main.js', import.meta.url));
+const BUILT = fileURLToPath(new URL('../../../services/patchbay/dist/', import.meta.url));
 
 /** The product as its users run it: one process, real ports, its own folder of data. */
 export class PatchbayProcess implements AsyncDisposable {
@@ -59,7 +61,8 @@ export class PatchbayProcess implements AsyncDisposable {
       await eventually(
         async () => {
           if (node.child.exitCode !== null) return 'ended';
-          const response = await fetch(`${node.url}/readyz`, { signal: AbortSignal.timeout(1_000) });
+          const url = hasFront(options) ? node.url : node.metricsUrl;
+          const response = await fetch(`${url}/readyz`, { signal: AbortSignal.timeout(1_000) });
           await response.body?.cancel();
           return response.status === 200 ? 'ready' : undefined;
         },
@@ -75,9 +78,9 @@ export class PatchbayProcess implements AsyncDisposable {
 
   /** Starts a node without waiting for it. */
   static async spawn(options: PatchbayProcessOptions = {}): Promise<PatchbayProcess> {
-    const dataDir = options.dataDir ?? (await newDataDir(options.env));
+    const dataDir = options.dataDir ?? (await newDataDir(usesEmbeddedDatabase(options)));
     const ports = { http: await freePort(), metrics: await freePort() };
-    const child = spawn(process.execPath, [MAIN, ...(options.args ?? [])], {
+    const child = spawn(process.execPath, [join(BUILT, options.entryPoint ?? 'main.js'), ...(options.args ?? [])], {
       env: {
         PATH: process.env['PATH'] ?? '',
         HOME: process.env['HOME'] ?? '',
@@ -124,11 +127,23 @@ export class PatchbayProcess implements AsyncDisposable {
   }
 }
 
-async function newDataDir(env: PatchbayProcessOptions['env']): Promise<string> {
+/** What decides which services it runs; undefined when it runs all. */
+function servicesOf({ env = {}, entryPoint }: PatchbayProcessOptions): string | undefined {
+  return entryPoint ?? env['PATCHBAY_SERVICES'];
+}
+
+/** Without one, only the metrics port tells whether it is ready. */
+function hasFront(options: PatchbayProcessOptions): boolean {
+  return servicesOf(options)?.includes('gateway') ?? true;
+}
+
+function usesEmbeddedDatabase(options: PatchbayProcessOptions): boolean {
+  return servicesOf(options) === undefined && options.env?.['PATCHBAY_DATABASE_URL'] === undefined;
+}
+
+async function newDataDir(isEmbedded: boolean): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'patchbay-test-'));
   const template = process.env[DATA_DIR_TEMPLATE];
-  // A node with a server's database has no use for the embedded one.
-  const isEmbedded = env?.['PATCHBAY_DATABASE_URL'] === undefined && env?.['PATCHBAY_SERVICES'] === undefined;
   if (template !== undefined && isEmbedded) await cp(template, folder, { recursive: true });
   return folder;
 }
