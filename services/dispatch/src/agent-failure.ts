@@ -39,8 +39,7 @@ export function describeFailure(error: unknown, stage: RequestStage): AgentFailu
   // The parser's errors have a name but, in undici 7, not always a code.
   const isParserError = error instanceof Error && error.name === 'HTTPParserError';
   if (stage === 'waiting') {
-    const detail = isParserError ? 'not an HTTP/1.1 response' : 'connection closed before the reply';
-    return { code: 'agent_bad_reply', detail };
+    return { code: 'agent_bad_reply', detail: isParserError ? NOT_HTTP : waitingWords(error, code) };
   }
   const detail = isParserError ? 'the reply is cut off or not valid HTTP/1.1' : readingWords(code);
   return { code: 'stream_broken', detail };
@@ -56,6 +55,21 @@ function connectWords(code: string): string {
     return `TLS handshake failed (${code})`;
   }
   return code === '' ? 'connection failed' : `connection failed (${code})`;
+}
+
+const NOT_HTTP = 'not valid HTTP/1.1';
+
+/** What undici's own words stand for when it closes the connection because of what the agent's headers say. */
+const REFUSED_WORDS: Readonly<Record<string, string>> = {
+  'bad response': 'agent answered 100 Continue, which nobody asked for',
+  'bad upgrade': 'agent switched protocols, which nobody asked for',
+};
+
+function waitingWords(error: unknown, code: string): string {
+  // Before there are headers this is two lengths that contradict each other, and not a body of another length.
+  if (code === 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH') return NOT_HTTP;
+  const words = code === 'UND_ERR_SOCKET' && error instanceof Error ? REFUSED_WORDS[error.message] : undefined;
+  return words ?? 'connection closed before the reply';
 }
 
 function readingWords(code: string): string {

@@ -114,7 +114,7 @@ describe('a unary call that fails', () => {
     const error = await rig.refusal('ssh-01', request('message/send'));
     server.close();
     expect(error).toMatchObject({ code: 'agent_bad_reply' });
-    expect(error.message).toContain('not an HTTP/1.1 response');
+    expect(error.message).toContain('not valid HTTP/1.1');
   });
 
   test('with words made from the error code when the connection is refused on both addresses of localhost', async () => {
