@@ -1,6 +1,7 @@
 import { ManualClock } from '@patchbay/core';
 import { describe, expect, it } from 'vitest';
 import type { Member, NodeBeat } from './node-beat.js';
+import { isDispatching } from './node-beat.js';
 import { ServiceNodes } from './service-nodes.js';
 
 function member(nodeId: string, change: Partial<NodeBeat> & { isSuspect?: boolean } = {}): Member {
@@ -14,6 +15,7 @@ function member(nodeId: string, change: Partial<NodeBeat> & { isSuspect?: boolea
 class FakeMembership {
   current: Member[] = [];
   readonly #listeners = new Set<() => void>();
+  readonly #ticked = new Set<() => void>();
 
   members(): Member[] {
     return this.current;
@@ -22,6 +24,19 @@ class FakeMembership {
   onChange(listener: () => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
+  }
+
+  onTick(listener: () => void): () => void {
+    this.#ticked.add(listener);
+    return () => this.#ticked.delete(listener);
+  }
+
+  tick(): void {
+    for (const listener of this.#ticked) listener();
+  }
+
+  get listeners(): number {
+    return this.#listeners.size + this.#ticked.size;
   }
 
   become(...members: Member[]): void {
@@ -34,7 +49,7 @@ function rig() {
   const membership = new FakeMembership();
   const clock = new ManualClock();
   membership.become(member('a'), member('b'), member('c'), member('d', { services: ['gateway'] }));
-  const nodes = new ServiceNodes({ membership, service: 'registry', clock });
+  const nodes = new ServiceNodes({ membership, serves: (beat) => beat.services.includes('registry'), clock });
   return { membership, clock, nodes, names: () => nodes.byName().toSorted() };
 }
 
@@ -61,7 +76,30 @@ describe('the nodes of a service', () => {
     clock.advance(599_000);
     expect(names()).toEqual(['a', 'c']);
     clock.advance(1_000);
+    membership.tick();
     expect(names()).toEqual([]);
+  });
+
+  it('come in turn, or with the most free slots first where they differ', () => {
+    const { membership, nodes } = rig();
+    expect(Array.from({ length: 6 }, () => nodes.inTurn()[0])).toEqual(['a', 'b', 'c', 'a', 'b', 'c']);
+    expect(new Set(Array.from({ length: 3 }, () => nodes.mostFreeFirst()[0])).size).toBe(3);
+    const free = (nodeId: string, slots: number): Member => member(nodeId, { free_slots: slots });
+    membership.become(free('a', 1), free('b', 3), free('c', 2));
+    expect(nodes.mostFreeFirst()).toEqual(['b', 'c', 'a']);
+  });
+
+  it('are those that take calls, for dispatch: running it is not enough', () => {
+    const dispatching = (nodeId: string, change: Partial<NodeBeat> = {}): Member =>
+      member(nodeId, { services: ['dispatch'], epoch: 1, ...change });
+    const membership = new FakeMembership();
+    membership.become(dispatching('a'), member('b'), dispatching('c', { epoch: 0 }), dispatching('f'));
+    const nodes = new ServiceNodes({ membership, serves: isDispatching });
+    expect(nodes.inTurn().toSorted()).toEqual(['a', 'f']);
+    // One that ended its dispatch before it went is not missed.
+    membership.become(dispatching('a'), dispatching('f', { epoch: 0, draining: true }));
+    membership.become(dispatching('a'));
+    expect(nodes.isImpaired).toBe(false);
   });
 
   it('include one again that came back', () => {
@@ -87,6 +125,7 @@ describe('the nodes of a service', () => {
     clock.advance(599_000);
     expect(names()).toEqual(['a', 'b', 'c']);
     clock.advance(1_000);
+    membership.tick();
     expect(names()).toEqual([]);
   });
 
@@ -95,5 +134,6 @@ describe('the nodes of a service', () => {
     nodes.close();
     membership.become(member('a'), member('c'));
     expect(names()).toEqual([]);
+    expect(membership.listeners).toBe(0);
   });
 });

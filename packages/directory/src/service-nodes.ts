@@ -1,6 +1,7 @@
 import { systemClock } from '@patchbay/core';
 import type { Clock } from '@patchbay/core';
-import type { Membership, MembershipOptions } from './membership.js';
+import type { Membership } from './membership.js';
+import type { NodeBeat } from './node-beat.js';
 
 /**
  * A node that fell silent may be stopped rather than dead, and keeps its place in the queue groups until the NATS
@@ -12,9 +13,9 @@ const QUEUE_GROUP = '';
 
 /** What {@link ServiceNodes} needs. */
 export interface ServiceNodesOptions {
-  readonly membership: Pick<Membership, 'members' | 'onChange'>;
-  /** Name of the service. */
-  readonly service: MembershipOptions['services'][number];
+  readonly membership: Pick<Membership, 'members' | 'onChange' | 'onTick'>;
+  /** Whether a node is one of those meant. */
+  readonly serves: (beat: NodeBeat) => boolean;
   /** Default: the machine's. */
   readonly clock?: Clock;
 }
@@ -26,31 +27,41 @@ export interface ServiceNodesOptions {
 export class ServiceNodes {
   readonly #options: ServiceNodesOptions;
   readonly #clock: Clock;
-  readonly #stopWatching: () => void;
-  /** Those that were there at the last look, and whether each was about to leave. */
-  #known = new Map<string, boolean>();
+  readonly #endings: (() => void)[];
+  #known = new Set<string>();
   /** Nodes that are gone without having said so, and when that no longer matters. */
   readonly #lost = new Map<string, number>();
+  #isImpaired = false;
   #turn = 0;
 
   constructor(options: ServiceNodesOptions) {
     this.#options = options;
     this.#clock = options.clock ?? systemClock;
-    this.#stopWatching = options.membership.onChange(() => this.#look());
+    const { membership } = options;
+    this.#endings = [membership.onChange(() => this.#look()), membership.onTick(() => this.#forget())];
     this.#look();
   }
 
-  /**
-   * Ids of the nodes to ask, beginning with another one each time, while the queue group holds one that does not
-   * answer; empty while it holds all that can be asked.
-   */
+  /** The queue group holds one that does not answer, or may. Hot path. */
+  get isImpaired(): boolean {
+    return this.#isImpaired;
+  }
+
+  /** Ids of the nodes that can be addressed, beginning with another one each time. */
+  inTurn(): string[] {
+    return this.#rotated().map((beat) => beat.node_id);
+  }
+
+  /** Ids of the nodes that can be addressed, those first that have the most free slots. */
+  mostFreeFirst(): string[] {
+    return this.#rotated()
+      .toSorted((a, b) => b.free_slots - a.free_slots)
+      .map((beat) => beat.node_id);
+  }
+
+  /** As `inTurn` while the queue group is impaired; empty while it is not. */
   byName(): string[] {
-    const members = this.#members();
-    const isImpaired = this.#isHaunted() || members.some(({ isSuspect }) => isSuspect);
-    if (!isImpaired) return [];
-    const ids = members.filter(({ beat, isSuspect }) => !isSuspect && !beat.draining).map(({ beat }) => beat.node_id);
-    const first = this.#turn++ % Math.max(1, ids.length);
-    return [...ids.slice(first), ...ids.slice(0, first)];
+    return this.#isImpaired ? this.inTurn() : [];
   }
 
   /**
@@ -59,32 +70,42 @@ export class ServiceNodes {
    */
   noteLoss(): void {
     this.#lost.set(QUEUE_GROUP, this.#clock.monotonicMs() + HAUNTS_MS);
+    this.#isImpaired = true;
   }
 
   /** Stops to follow the membership. Idempotent. */
   close(): void {
-    this.#stopWatching();
+    for (const end of this.#endings.splice(0)) end();
   }
 
-  #members(): ReturnType<Membership['members']> {
-    const { membership, service } = this.#options;
-    return membership.members().filter(({ beat }) => beat.services.includes(service));
+  #rotated(): NodeBeat[] {
+    const { membership, serves } = this.#options;
+    const beats = membership
+      .members()
+      .filter(({ beat, isSuspect }) => serves(beat) && !isSuspect && !beat.draining)
+      .map(({ beat }) => beat);
+    const first = this.#turn++ % Math.max(1, beats.length);
+    return [...beats.slice(first), ...beats.slice(0, first)];
   }
 
   #look(): void {
-    const members = this.#members();
-    const present = new Map(members.map(({ beat }) => [beat.node_id, beat.draining]));
-    for (const [nodeId, wasLeaving] of this.#known) {
-      if (!present.has(nodeId) && !wasLeaving) this.#lost.set(nodeId, this.#clock.monotonicMs() + HAUNTS_MS);
+    const members = this.#options.membership.members();
+    const present = new Set(members.map(({ beat }) => beat.node_id));
+    for (const nodeId of this.#known) {
+      if (!present.has(nodeId)) this.#lost.set(nodeId, this.#clock.monotonicMs() + HAUNTS_MS);
     }
-    for (const nodeId of present.keys()) this.#lost.delete(nodeId);
-    this.#known = present;
+    for (const nodeId of present) this.#lost.delete(nodeId);
+    const serving = members.filter(({ beat }) => this.#options.serves(beat));
+    // One that leaves has taken itself out of the queue group.
+    const staying = serving.filter(({ beat }) => !beat.draining);
+    this.#known = new Set(staying.map(({ beat }) => beat.node_id));
+    this.#isImpaired = this.#lost.size > 0 || serving.some(({ isSuspect }) => isSuspect);
   }
 
-  #isHaunted(): boolean {
-    if (this.#lost.size === 0) return false;
+  #forget(): void {
+    if (this.#lost.size === 0) return;
     const nowMs = this.#clock.monotonicMs();
     for (const [nodeId, untilMs] of this.#lost) if (untilMs <= nowMs) this.#lost.delete(nodeId);
-    return this.#lost.size > 0;
+    if (this.#lost.size === 0) this.#look();
   }
 }

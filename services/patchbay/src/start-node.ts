@@ -19,6 +19,7 @@ import { openStore } from '@patchbay/store';
 import { NodeMetrics } from '@patchbay/telemetry';
 import type { Logger } from '@patchbay/telemetry';
 import { openBus } from './open-bus.js';
+import { watchForSecondRegistry } from './second-registry.js';
 import { Shutdown } from './shutdown.js';
 import { storeOptions } from './store-options.js';
 import { VERSION } from './version.js';
@@ -112,7 +113,7 @@ export async function startNode(loaded: LoadedConfig, options: NodeOptions): Pro
       },
     });
     const nodesOf = (service: string): ServiceNodes => {
-      const nodes = new ServiceNodes({ membership, service });
+      const nodes = new ServiceNodes({ membership, serves: (beat) => beat.services.includes(service) });
       shutdown.defer(`nodes of ${service}`, () => nodes.close());
       return nodes;
     };
@@ -129,6 +130,9 @@ export async function startNode(loaded: LoadedConfig, options: NodeOptions): Pro
       logger,
       membership,
     });
+    if (store !== undefined && config.databaseUrl === null) {
+      shutdown.defer('one truth', watchForSecondRegistry(membership, options.onFatal));
+    }
     membership.start();
     shutdown.defer('membership', () => membership.stop());
     shutdown.defer('directory', () => replica.stop());

@@ -3,16 +3,16 @@ import { isStreamingMethod, methodLabel, readJsonRpcRequest } from '@patchbay/a2
 import type { Message } from '@patchbay/bus';
 import { AGENT_ID_PATTERN, AGENT_ID_RULE, asPatchbayError, newCallId, PatchbayError } from '@patchbay/core';
 import type { ByteBudget, ErrorCode } from '@patchbay/core';
+import { isDispatching, ServiceNodes } from '@patchbay/directory';
 import { wordError, statusOf } from './call-error.js';
 import { callHeaders, countHops, MAX_HOPS } from './call-headers.js';
 import { CallRouter } from './call-router.js';
 import { explainContentType, isJsonContentType } from './content-type.js';
-import { DispatchNodes } from './dispatch-nodes.js';
 import { DispatcherRetry } from './dispatcher-retry.js';
 import type { HttpFrontOptions } from './front-options.js';
 import { InboundCall } from './inbound-call.js';
 import { leaveSignal } from './leave-signal.js';
-import { KEEPALIVE_RULE, readKeepaliveQuery } from './keepalive.js';
+import { readKeepaliveQuery } from './keepalive.js';
 import type { ReplyWriter } from './reply-writer.js';
 import { readRequestBody } from './request-body.js';
 import type { RequestBody, RequestBodyLimits } from './request-body.js';
@@ -44,7 +44,7 @@ export class A2aEndpoint {
   readonly #options: HttpFrontOptions & { readonly budget: ByteBudget };
   readonly #bodyLimits: RequestBodyLimits;
   readonly #replies: ReplyWriter;
-  readonly #nodes: DispatchNodes | undefined;
+  readonly #nodes: ServiceNodes | undefined;
   readonly #unary: UnaryCaller;
   readonly #streams: StreamCaller;
 
@@ -53,7 +53,7 @@ export class A2aEndpoint {
     this.#replies = replies;
     const { membership, settings, budget } = options;
     this.#bodyLimits = { maxBytes: settings.maxRequestBytes, budget };
-    this.#nodes = membership === undefined ? undefined : new DispatchNodes({ membership });
+    this.#nodes = membership === undefined ? undefined : new ServiceNodes({ membership, serves: isDispatching });
     const router = new CallRouter({
       ...options,
       retry: new DispatcherRetry(options),
@@ -195,7 +195,6 @@ export class A2aEndpoint {
   async #runStream(call: InboundCall, checked: CheckedRequest): Promise<void> {
     const { settings, readiness, metrics, budget } = this.#options;
     const asked = readKeepaliveQuery(call.request.url ?? '');
-    if (asked === 'invalid') throw new PatchbayError('invalid_argument', KEEPALIVE_RULE);
     const usualMs = settings.keepaliveSeconds * 1000;
     const keepaliveMs = asked ?? usualMs;
     let closeGauge: (() => void) | undefined;

@@ -2,9 +2,8 @@ import { BusHeader, DeadlineExceededError, NoRespondersError, RemoteError } from
 import type { Bus, Headers, Subjects } from '@patchbay/bus';
 import { PatchbayError } from '@patchbay/core';
 import type { ErrorCode } from '@patchbay/core';
-import type { Directory } from '@patchbay/directory';
+import type { Directory, ServiceNodes } from '@patchbay/directory';
 import type { DispatcherRetry } from './dispatcher-retry.js';
-import type { DispatchNodes } from './dispatch-nodes.js';
 
 /** What of a call decides where it goes. */
 export interface RoutedCall {
@@ -24,7 +23,7 @@ export interface CallRouterOptions {
   readonly directory: Pick<Directory, 'get'>;
   readonly retry: DispatcherRetry;
   /** Absent: there is one node. */
-  readonly nodes: Pick<DispatchNodes, 'isImpaired' | 'inTurn' | 'mostFreeFirst' | 'noteLoss'> | undefined;
+  readonly nodes: Pick<ServiceNodes, 'isImpaired' | 'inTurn' | 'mostFreeFirst' | 'noteLoss'> | undefined;
   /** Calls of known agents are served in this process, without the queue group. */
   readonly isServedHere: boolean;
 }
