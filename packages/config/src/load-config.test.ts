@@ -115,7 +115,7 @@ describe('loadConfig', () => {
 
   it('lets the command line win', () => {
     const { config, origins } = loadConfig(
-      { PATCHBAY_SERVICES: 'registry', PATCHBAY_NATS_URL: 'nats://localhost' },
+      { PATCHBAY_SERVICES: 'registry,liveness', PATCHBAY_NATS_URL: 'nats://localhost' },
       { PATCHBAY_SERVICES: 'gateway,dispatch' },
     );
     expect(config.services).toEqual(['dispatch', 'gateway']);
@@ -125,6 +125,18 @@ describe('loadConfig', () => {
   it('refuses some of the services without a bus between processes', () => {
     expect(problemsOf({ PATCHBAY_SERVICES: 'gateway' })[0]).toMatch(/PATCHBAY_NATS_URL is not set/);
     expect(problemsOf({ PATCHBAY_SERVICES: 'gateway,dispatch,liveness,registry' })).toEqual([]);
+  });
+
+  it('refuses registry or liveness alone on a database that nobody else can reach', () => {
+    const nats = { PATCHBAY_NATS_URL: 'nats://localhost' };
+    for (const service of ['registry', 'liveness']) {
+      const services = `gateway,${service}`;
+      expect(problemsOf({ ...nats, PATCHBAY_SERVICES: services })[0]).toMatch(/^PATCHBAY_DATABASE_URL must be set/);
+      const shared = { ...nats, PATCHBAY_SERVICES: services, PATCHBAY_DATABASE_URL: 'postgres://localhost/x' };
+      expect(problemsOf(shared)).toEqual([]);
+    }
+    expect(problemsOf({ ...nats, PATCHBAY_SERVICES: 'registry,liveness' })).toEqual([]);
+    expect(problemsOf({ ...nats, PATCHBAY_SERVICES: 'gateway,dispatch' })).toEqual([]);
   });
 
   it('ignores what Kubernetes injects beside services named patchbay and patchbay-…', () => {

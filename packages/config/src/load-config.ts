@@ -110,5 +110,11 @@ function contradictions(config: Config, isMetricsPortSet: boolean): string[] {
       `PATCHBAY_SERVICES must be all services while PATCHBAY_NATS_URL is not set, for nothing else connects processes; got "${config.services.join(',')}"`,
     );
   }
+  const writers = config.services.filter((service) => service === 'registry' || service === 'liveness');
+  if (writers.length === 1 && config.databaseUrl === null) {
+    found.push(
+      `PATCHBAY_DATABASE_URL must be set for a process that runs ${writers.join()} alone: registry and liveness share a database`,
+    );
+  }
   return found;
 }

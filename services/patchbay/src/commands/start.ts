@@ -36,8 +36,10 @@ export async function start(loaded: LoadedConfig): Promise<number> {
     logger.info({ is_clean: isClean }, 'stopped');
     return isClean ? reason.exitCode : 1;
   } catch (error) {
-    // Ended while it was still starting: everything is closed, and nothing is wrong.
-    if (ending.signal.aborted) return (await ending.reason).exitCode;
-    throw error;
+    // Ended while it was still starting: everything is closed.
+    if (!ending.signal.aborted) throw error;
+    const reason = await ending.reason;
+    if (reason.exitCode === 1) console.error(`patchbay: ${reason.message}`);
+    return reason.exitCode;
   }
 }
