@@ -16,7 +16,7 @@ export interface RequestHeadersInput {
 /** Words that no header name may contain on its way to an agent: credentials, and who the caller's proxies are. */
 const FORBIDDEN = /authorization|cookie|x-forwarded-for/;
 /** Names that are ours to set; a caller's own value would be a forgery. */
-const OURS: ReadonlySet<string> = new Set(['x-kubemq-caller-id']);
+const OURS = 'x-kubemq-';
 const TOKEN = /^[!#$%&'*+.^_`|~0-9a-z-]+$/;
 const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 
@@ -58,7 +58,7 @@ export function requestHeaders(input: RequestHeadersInput): string[] {
 }
 
 function isForwarded(name: string): boolean {
-  return name.startsWith('x-') && TOKEN.test(name) && !FORBIDDEN.test(name) && !OURS.has(name);
+  return name.startsWith('x-') && TOKEN.test(name) && !FORBIDDEN.test(name) && !name.startsWith(OURS);
 }
 
 function usable(value: string | undefined): string | undefined {

@@ -285,7 +285,7 @@ describe('keepalives', () => {
     await client.received(': keepalive\n\n');
     expect(performance.now() - started).toBeGreaterThan(900);
     expect(await (await front.call('paced?keepalive=often', STREAM)).json()).toMatchObject({
-      error: { code: -32600, message: /keepalive must be "off" or seconds/ },
+      error: { code: -32600, message: /keepalive must be "off", 0 or seconds/ },
     });
   });
 });

@@ -1,6 +1,6 @@
 import type { FastifyInstance, HTTPMethods } from 'fastify';
 import type { A2aEndpoint } from './a2a-endpoint.js';
-import { allowOnly } from './method-not-allowed.js';
+import { allowOnly, hijacked } from './method-not-allowed.js';
 import { pathSegment } from './path-segment.js';
 
 const POST_ONLY: readonly HTTPMethods[] = ['POST'];
@@ -18,9 +18,4 @@ export function a2aRoutes(app: FastifyInstance, endpoint: A2aEndpoint): void {
   });
   allowOnly(app, '/a2a/:id', POST_ONLY);
   allowOnly(app, '/a2a/:id/stream', ['GET']);
-}
-
-/** Never reached: the request was taken over before. */
-function hijacked(): never {
-  throw new Error('the request should have been answered by its onRequest hook');
 }

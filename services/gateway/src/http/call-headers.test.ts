@@ -11,6 +11,7 @@ describe('callHeaders', () => {
     ['x-forwarded-for', false],
     ['x-forwarded-anything', false],
     ['x-kubemq-caller-id', false],
+    ['x-kubemq-anything', false],
     ['x-authorization', false],
     ['x-proxy-authorization', false],
     ['x-set-cookie2', false],

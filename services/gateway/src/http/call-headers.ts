@@ -16,7 +16,7 @@ export function countHops(headers: IncomingHttpHeaders): number {
 }
 
 // Credentials, and what a proxy says about the client, are the gateway's business and not the agent's.
-const NOT_FORWARDED = /^x-forwarded-|^x-kubemq-caller-id$|authorization|cookie/;
+const NOT_FORWARDED = /^x-forwarded-|^x-kubemq-|authorization|cookie/;
 // Node's parser lets none of these through; a value with one would end the header on the bus.
 // oxlint-disable-next-line no-control-regex -- control characters are what is looked for
 const LINE_BREAK = /[\r\n\0]/;
@@ -33,9 +33,11 @@ export function callHeaders(headers: IncomingHttpHeaders, trace: TraceContext, h
     [BusHeader.traceparent]: trace.traceparent,
   };
   if (trace.tracestate !== undefined) out[BusHeader.tracestate] = trace.tracestate;
+  const hopByHop = connectionNames(headers.connection);
   for (const name in headers) {
     if (name.startsWith('x-')) {
       const value = headers[name];
+      if (hopByHop?.has(name) === true) continue;
       if (typeof value === 'string' && !NOT_FORWARDED.test(name) && !LINE_BREAK.test(value)) {
         out[BusHeader.forwardPrefix + name] = value;
       }
@@ -49,4 +51,10 @@ export function callHeaders(headers: IncomingHttpHeaders, trace: TraceContext, h
   const extensions = headers['a2a-extensions'];
   if (typeof extensions === 'string') out[BusHeader.a2aExtensions] = extensions;
   return out;
+}
+
+/** Names that concern this connection alone, as the client says. Source: RFC 9110 section 7.6.1. */
+function connectionNames(connection: string | undefined): ReadonlySet<string> | undefined {
+  if (connection === undefined || connection === 'keep-alive' || connection === 'close') return undefined;
+  return new Set(connection.split(',').map((name) => name.trim().toLowerCase()));
 }

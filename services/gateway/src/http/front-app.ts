@@ -1,7 +1,9 @@
 import type { RequestListener, ServerResponse } from 'node:http';
 import { fastify } from 'fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import { asPatchbayError, ByteBudget, PatchbayError } from '@patchbay/core';
-import { traceIdOf } from '@patchbay/telemetry';
+import { newTraceContext, traceIdOf } from '@patchbay/telemetry';
+import { useOriginForm } from './absolute-target.js';
 import { A2aEndpoint } from './a2a-endpoint.js';
 import { a2aRoutes } from './a2a-routes.js';
 import { callTarget } from './call-target.js';
@@ -10,6 +12,8 @@ import type { HttpFrontOptions, HttpPatience } from './front-options.js';
 import { healthRoutes } from './health-routes.js';
 import { createHttpServer } from './http-server.js';
 import { describeRegistryError } from './registry-error.js';
+import { findImproper } from './improper-request.js';
+import type { ImproperRequest } from './improper-request.js';
 import { registryRoutes } from './registry-routes.js';
 import { guardReply, ReplyWriter } from './reply-writer.js';
 import { addTraceHook, traceOf } from './trace-hook.js';
@@ -48,19 +52,26 @@ export async function buildFrontApp(
   });
 
   addTraceHook(app);
-  app.addHook('onRequest', (_request, reply, done) => {
+  app.addHook('onRequest', (request, reply, done) => {
     guardWhenEnded(reply.raw, patience.stalledReplyMs, budget);
     if (readiness.isDraining) void reply.header('connection', 'close');
-    done();
+    // Before the body is looked at: what it is like does not matter where nothing is served.
+    if (request.is404) notFound(request, reply);
+    else done();
   });
-  app.setNotFoundHandler(async (request, reply) =>
-    reply.code(404).send({ error: `nothing is served at ${request.method} ${shown(request.raw.url ?? '')}` }),
-  );
+  app.setNotFoundHandler(notFound);
   app.setErrorHandler(async (error, _request, reply) => {
     const { code, status, body } = describeRegistryError(translateFastifyError(error));
     if (code === 'internal') logger.error({ err: error }, 'a request failed');
     return reply.code(status).send(body);
   });
+
+  const refuse = (response: ServerResponse, { status, error }: ImproperRequest): void => {
+    // Where its body ends may not be clear.
+    response.shouldKeepAlive = false;
+    const body = Buffer.from(JSON.stringify({ error }));
+    replies.write(response, { status, traceId: traceIdOf(newTraceContext()), body });
+  };
 
   healthRoutes(app, options);
   platformCardRoute(app, options, ownUrl);
@@ -72,9 +83,13 @@ export async function buildFrontApp(
   await app.ready();
   return {
     handle: (request, response) => {
+      const improper = findImproper(request);
+      if (improper !== undefined) return refuse(response, improper);
+      useOriginForm(request);
       const agentId = settings.a2aEnabled ? callTarget(request) : undefined;
       if (agentId === undefined) app.routing(request, response);
       else endpoint.post(request, response, agentId);
+      return undefined;
     },
     close: async () => {
       endpoint.close();
@@ -94,6 +109,10 @@ function translateFastifyError(error: unknown): unknown {
 /** A large answer that the client does not take must not stay for ever. */
 function guardWhenEnded(response: ServerResponse, stalledMs: number, budget: ByteBudget): void {
   response.once('prefinish', () => guardReply(response, stalledMs, budget));
+}
+
+function notFound(request: FastifyRequest, reply: FastifyReply): void {
+  void reply.code(404).send({ error: `nothing is served at ${request.method} ${shown(request.raw.url ?? '')}` });
 }
 
 function shown(url: string): string {

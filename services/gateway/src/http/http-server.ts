@@ -24,9 +24,15 @@ export function createHttpServer(listener: RequestListener, patience: HttpPatien
       keepAliveTimeout: KEEP_ALIVE_MS,
       maxHeaderSize: MAX_HEADER_BYTES,
       noDelay: true,
+      // Node would refuse without a word; the listener does it with one.
+      requireHostHeader: false,
     },
     listener,
   );
+  // Node would drop what is beyond a number silently; the limit on bytes is enough.
+  server.maxHeadersCount = 0;
+  // Without this Node refuses what it does not know of with an empty body.
+  server.on('checkExpectation', listener);
   server.on('clientError', refuse);
   return server;
 }

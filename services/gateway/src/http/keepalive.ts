@@ -1,3 +1,5 @@
+import { PatchbayError } from '@patchbay/core';
+
 /** A clock that ticks after every so much silence. */
 export class Keepalive {
   readonly #timer: NodeJS.Timeout | undefined;
@@ -30,17 +32,18 @@ const LONGEST = 3600;
 /**
  * The keepalive interval that a client asks for in its query, `keepalive=off` or `keepalive=<seconds>`, in
  * milliseconds; 0 for off.
- * @returns undefined when it does not ask; `invalid` when it cannot be had
+ * @returns undefined when it does not ask
+ * @throws PatchbayError invalid_argument
  */
-export function readKeepaliveQuery(url: string): number | 'invalid' | undefined {
+export function readKeepaliveQuery(url: string): number | undefined {
   const start = url.indexOf('?');
   if (start === -1) return undefined;
   const asked = new URLSearchParams(url.slice(start + 1)).get('keepalive');
   if (asked === null) return undefined;
   if (asked === 'off' || asked === '0') return 0;
   const seconds = /^\d{1,4}(\.\d{1,3})?$/.test(asked) ? Number(asked) : Number.NaN;
-  return seconds >= SHORTEST && seconds <= LONGEST ? seconds * 1000 : 'invalid';
+  if (seconds >= SHORTEST && seconds <= LONGEST) return seconds * 1000;
+  const got = JSON.stringify(asked.length > 100 ? `${asked.slice(0, 100)}…` : asked);
+  const rule = `keepalive must be "off", 0 or seconds from ${SHORTEST} to ${LONGEST}; got ${got}`;
+  throw new PatchbayError('invalid_argument', rule);
 }
-
-/** The rule of {@link readKeepaliveQuery} in words. */
-export const KEEPALIVE_RULE = `keepalive must be "off" or seconds from ${SHORTEST} to ${LONGEST}`;

@@ -8,12 +8,17 @@ export function allowOnly(app: FastifyInstance, url: string, allowed: readonly H
   app.route({
     method: METHODS.filter((method) => !allowed.includes(method)),
     url,
-    handler: (request, reply) => {
-      if (request.method === 'OPTIONS') return reply.code(204).header('allow', allow).send();
-      return reply
-        .code(405)
-        .header('allow', allow)
-        .send({ error: `${request.method} is not allowed here; use ${allow}` });
+    // Before the body is looked at: what it is like does not matter.
+    onRequest: (request, reply) => {
+      void reply.header('allow', allow);
+      if (request.method === 'OPTIONS') void reply.code(204).send();
+      else void reply.code(405).send({ error: `${request.method} is not allowed here; use ${allow}` });
     },
+    handler: hijacked,
   });
+}
+
+/** Never reached: the request was answered before. */
+export function hijacked(): never {
+  throw new Error('the request should have been answered by its onRequest hook');
 }

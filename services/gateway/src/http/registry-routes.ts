@@ -112,7 +112,10 @@ function jsonBody(request: FastifyRequest): Buffer {
 /** `agent_id` of a body. @throws PatchbayError parse_error, invalid_argument */
 function readAgentId(request: FastifyRequest): string {
   const value = parseStrictJson(jsonBody(request));
-  const agentId = typeof value === 'object' && value !== null && 'agent_id' in value ? value.agent_id : undefined;
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw new PatchbayError('invalid_argument', 'the body must be a JSON object');
+  }
+  const agentId = 'agent_id' in value ? value.agent_id : undefined;
   if (agentId === undefined)
     throw new PatchbayError('invalid_argument', 'agent_id is required: send {"agent_id": "…"}');
   if (!isAgentId(agentId)) {

@@ -31,6 +31,10 @@ export class UnaryCaller {
   }
 }
 
+/** What agents of A2A 0.3 name their extensions by. */
+const LEGACY_EXTENSIONS = 'X-A2A-Extensions';
+const LEGACY_EXTENSIONS_ON_BUS = BusHeader.forwardPrefix + LEGACY_EXTENSIONS;
+
 /** The agent's protocol headers that go back to the caller, as names and values in turn. */
 export function relayedHeaders(headers: Headers): string[] {
   const relayed: string[] = [];
@@ -38,5 +42,7 @@ export function relayedHeaders(headers: Headers): string[] {
     const value = headers[name];
     if (value !== undefined) relayed.push(name, value);
   }
+  const legacy = headers[LEGACY_EXTENSIONS_ON_BUS];
+  if (legacy !== undefined) relayed.push(LEGACY_EXTENSIONS, legacy);
   return relayed;
 }
