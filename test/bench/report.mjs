@@ -1,3 +1,5 @@
+import { median } from './median.mjs';
+
 const GOALS = [
   { name: 'Patchbay', over: 'bare proxy', atLeast: 0.8 },
   { name: 'Patchbay', over: 'http-proxy', atLeast: 1 },
@@ -55,9 +57,11 @@ export function reportManyAgents(agents) {
   );
 }
 
+/** The median of the rounds' own ratios: what else the machine did in a round falls on both. */
 function ratio(rows, connections, name, over) {
-  const find = (wanted) => rows.find((row) => row.name === wanted && row.connections === connections).perSecond;
-  return find(name) / find(over);
+  const find = (wanted) => rows.find((row) => row.name === wanted && row.connections === connections).rates;
+  const others = find(over);
+  return median(find(name).map((rate, round) => rate / others[round]));
 }
 
 function verdict(value, atLeast) {

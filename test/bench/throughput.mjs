@@ -114,10 +114,13 @@ async function measure(load, targets, { connections, rounds, seconds }) {
   const rows = [];
   for (const { name, pids } of targets) {
     const results = samples.get(name);
+    const rates = results.map((result) => result.requests / result.seconds);
     rows.push({
       name,
       connections,
-      perSecond: median(results.map((result) => result.requests / result.seconds)),
+      /** Of each round. */
+      rates,
+      perSecond: median(rates),
       p50Ms: median(results.map((result) => result.p50Ms)),
       p99Ms: median(results.map((result) => result.p99Ms)),
       rssMb: sum(await Promise.all(pids.map(residentMb))),
