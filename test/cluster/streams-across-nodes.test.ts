@@ -54,6 +54,14 @@ async function memoryOf(node: PatchbayProcess): Promise<number> {
   return Number(/^process_resident_memory_bytes (\S+)$/m.exec(metrics)?.[1]);
 }
 
+describe('an agent that is down', () => {
+  it('is unreachable at once, in the words of the caller, whichever node calls it', async () => {
+    await registerAgent(nodeAt(FRONT), 'down', 'http://localhost:9/');
+    const { error } = await callAgent(nodeAt(FRONT), 'down');
+    expect(error).toMatchObject({ code: -32603, message: expect.stringContaining('agent unreachable') as string });
+  });
+});
+
 describe('a stream whose client is on one node and whose virtual subscriber is on another', () => {
   it('brings every event, in order, and ends when the agent has said everything', async () => {
     agent.play({ kind: 'stream', events: EVENTS.slice(0, 50) });

@@ -10,6 +10,8 @@ export interface PatchbayClusterOptions {
   readonly nodes?: number;
   /** nats-servers; more than one route to each other. Default 3. */
   readonly natsServers?: number;
+  /** Servers of the caller's. Default: `natsServers` are started. */
+  readonly nats?: readonly NatsServer[];
   /** A server of the caller's, in which the cluster gets a database of its own. Default: one is started. */
   readonly postgres?: PostgresServer;
   /** Settings of every node. */
@@ -44,9 +46,8 @@ export class PatchbayCluster implements AsyncDisposable {
 
   /** Starts everything; resolves when every node is ready. */
   static async start(options: PatchbayClusterOptions = {}): Promise<PatchbayCluster> {
-    const size = options.natsServers ?? 3;
     const [nats, postgres] = await Promise.all([
-      size === 1 ? NatsServer.start().then((server) => single(server)) : startNatsCluster(size),
+      options.nats === undefined ? startNats(options.natsServers ?? 3) : borrowed(options.nats),
       options.postgres ?? startPostgres(),
     ]);
     const cluster = new PatchbayCluster({
@@ -99,6 +100,14 @@ export class PatchbayCluster implements AsyncDisposable {
   }
 }
 
-function single(server: NatsServer): Pick<NatsCluster, 'servers' | 'stop'> {
+type Servers = Pick<NatsCluster, 'servers' | 'stop'>;
+
+async function startNats(size: number): Promise<Servers> {
+  if (size > 1) return await startNatsCluster(size);
+  const server = await NatsServer.start();
   return { servers: [server], stop: () => server.stop() };
+}
+
+function borrowed(servers: readonly NatsServer[]): Servers {
+  return { servers, stop: () => Promise.resolve() };
 }
