@@ -53,6 +53,17 @@ function hybrid(name: string, type: string, payload: Record<string, unknown>): s
   return `event: ${name}\ndata: ${JSON.stringify({ type, payload: { ...payload, type, payload } })}\n\n`;
 }
 
+it('keeps every digit of a number in KubeMQ’s events', async () => {
+  front.serve('precise', async (exchange) => {
+    await emit(exchange, ['task.done', '{"type":"done","payload":{"n":12345678901234567890}}']);
+    exchange.end();
+  });
+  const text = await (await front.call('precise', STREAM)).text();
+  expect(text).toBe(
+    'event: task.done\ndata: {"type":"done","payload":{"n":12345678901234567890,"type":"done","payload":{"n":12345678901234567890}}}\n\n',
+  );
+});
+
 describe('a KubeMQ stream', () => {
   it('goes out event by event, one write each, in the hybrid envelope, and ends at the final event', async () => {
     let isCancelled = false;

@@ -28,6 +28,16 @@ describe('wrapTaskData', () => {
       '{"jsonrpc":"2.0","method":"x"}',
       '{"type":"status_update","payload":{"jsonrpc":"2.0","method":"x","type":"status_update","payload":{"jsonrpc":"2.0","method":"x"}}}',
     ],
+    [
+      'task.done',
+      '{"payload":{"n":12345678901234567890,"f":1.0,"\\u0074ype":"mine"}}',
+      '{"type":"done","payload":{"n":12345678901234567890,"f":1.0,"type":"done","payload":{"n":12345678901234567890,"f":1.0,"\\u0074ype":"mine"}}}',
+    ],
+    [
+      'task.done',
+      '{\n  "payload": {\r\n    "a": "b\\n"\n  }\n}',
+      '{"type":"done","payload":{"a":"b\\n","type":"done","payload":{    "a": "b\\n"  }}}',
+    ],
   ])('%s %s', (name, data, expected) => {
     expect(wrap(name, data)).toBe(expected);
   });

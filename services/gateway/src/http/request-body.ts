@@ -59,7 +59,7 @@ export function readRequestBody(
     }
     if (all === undefined) {
       claim = budget.claim();
-      response.once('close', claim.release);
+      response.once('close', () => claim?.release());
       all = new GrowingBytes(maxBytes, claim);
       all.expect(announced);
       if (first !== undefined) all.add(first);
