@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { createServer as createTcpServer } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { BusHeader } from '@patchbay/bus';
+import { ByteBudget } from '@patchbay/core';
 import type { DispatchOptions } from '@patchbay/dispatch';
 import { eventually, freePort, startScriptedAgent } from '@patchbay/testkit';
 import type { AgentScript } from '@patchbay/testkit';
@@ -185,5 +186,24 @@ describe('a unary call that fails', () => {
     });
     expect(error.body?.error).toMatchObject({ code: -32009, data: [{ reason: 'VERSION_NOT_SUPPORTED' }] });
     expect(world.agent.requests).toHaveLength(0);
+  });
+});
+
+describe('a large reply', () => {
+  test('that finds no room is dropped while it is read, and its room is free afterwards', async () => {
+    const budget = new ByteBudget(2_000_000);
+    const fill = 'x'.repeat(1_500_000);
+    await using world = await rigWith({ kind: 'fixed', body: `{"fill":"${fill}"}` }, { budget });
+    const other = budget.claim();
+    other.reserve(1_000_000);
+    const error = await world.rig.refusal('echo-01', request('message/send'));
+    expect(error).toMatchObject({
+      code: 'rate_limited',
+      message: expect.stringMatching(/PATCHBAY_MAX_BUFFERED_BYTES \(2000000\)/),
+    });
+    expect(budget.usedBytes).toBe(1_000_000);
+    other.release();
+    expect((await world.rig.call('echo-01', request('message/send'))).body).toHaveLength(fill.length + 11);
+    expect(budget.usedBytes).toBe(0);
   });
 });

@@ -2,6 +2,7 @@ import type { RegisteredAgent } from '@patchbay/agent-card';
 import { MemoryBus, Subjects } from '@patchbay/bus';
 import type { Delivery, Exchange, Subscription } from '@patchbay/bus';
 import { PatchbayError } from '@patchbay/core';
+import type { ByteBudget } from '@patchbay/core';
 import { Directory } from '@patchbay/directory';
 import { Readiness, startHttpFront } from '@patchbay/gateway';
 import type { HttpFront, HttpFrontSettings, HttpPatience, ReadinessCondition } from '@patchbay/gateway';
@@ -13,6 +14,7 @@ import { NodeMetrics, silentLogger } from '@patchbay/telemetry';
 export interface RunningFrontOptions {
   readonly settings?: Partial<HttpFrontSettings>;
   readonly patience?: Partial<HttpPatience>;
+  readonly budget?: ByteBudget;
   readonly conditions?: () => readonly ReadinessCondition[];
   readonly registry?: Partial<RegistryHandlers>;
   readonly liveness?: Partial<LivenessHandlers>;
@@ -77,6 +79,7 @@ export class RunningFront implements AsyncDisposable {
       liveness: new LivenessClient(bus, subjects),
       logger: silentLogger(),
       settings: { ...SETTINGS, ...options.settings },
+      ...(options.budget === undefined ? {} : { budget: options.budget }),
       ...(options.patience === undefined ? {} : { patience: options.patience }),
     });
     return new RunningFront({ bus, subjects, directory, metrics, readiness, front });
