@@ -56,6 +56,30 @@ describe('a plain NATS client', () => {
     await eventually(() => isIdle(pair));
   });
 
+  it('cannot have an answer published under the subjects of the services', async () => {
+    const complaints: string[] = [];
+    await using pair = await createNatsPair([server.url], { onComplaint: (code) => complaints.push(code) });
+    let calls = 0;
+    await serve(pair, 'a2a.echo-02', (delivery) => {
+      calls += 1;
+      delivery.exchange?.reply(delivery.body);
+    });
+    const forged: string[] = [];
+    const watching = plain.subscribe('patchbay.>', { callback: (_error, message) => forged.push(message.subject) });
+    await plain.flush();
+    for (const speaksFrames of [false, true]) {
+      const sent = headers();
+      if (speaksFrames) sent.set(BusHeader.accept, 'frames');
+      for (const reply of ['patchbay.replication', 'a2a.echo-02', '$SYS.REQ.X']) {
+        plain.publish('a2a.echo-02', text('[]'), { reply, headers: sent });
+      }
+    }
+    await eventually(() => complaints.length === 6);
+    expect((await plain.request('a2a.echo-02', text('ok'), { timeout: 5_000 })).string()).toBe('ok');
+    expect([calls, forged]).toEqual([1, []]);
+    watching.unsubscribe();
+  });
+
   it('gets one message for each part, and an empty one marked as the end', async () => {
     await using pair = await createNatsPair([server.url]);
     await serve(pair, 'a2a.stream', async (delivery) => {

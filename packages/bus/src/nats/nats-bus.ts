@@ -44,6 +44,11 @@ export interface NatsBusOptions extends NatsConnectOptions {
   readonly localFirst?: boolean;
   /** Subjects that `localFirst` covers: names, or patterns with `*` and `>`. Default `['a2a.*']`. */
   readonly localSubjects?: readonly string[];
+  /**
+   * Where no answer goes, whatever a message says: a caller who may only call agents could have ours published under
+   * the services' own subjects, with our rights. Beginnings of subjects. Default `['a2a.', 'patchbay.', '$']`.
+   */
+  readonly noReplyTo?: readonly string[];
   /** Told of every error that a subscriber let out. Default: nobody. */
   readonly onHandlerError?: HandlerErrorListener;
   /** Told when the server complains, for instance of missing permissions. Default: nobody. */
@@ -58,6 +63,7 @@ export interface NatsBusOptions extends NatsConnectOptions {
 
 const DEFAULT_MAX_BODY_BYTES = 64 * 1024 * 1024;
 const DEFAULT_PLAIN_TIMEOUT_MS = 30_000;
+const DEFAULT_NO_REPLY_TO = ['a2a.', 'patchbay.', '$'];
 const CLOSE_LIMIT_MS = 500;
 
 /**
@@ -77,6 +83,8 @@ export class NatsBus implements Bus {
   readonly #watcher: ConnectionWatcher;
   readonly #local: MemoryBus | undefined;
   readonly #localSubjects: LocalSubjects;
+  readonly #noReplyTo: readonly string[];
+  readonly #onComplaint: (code: string) => void;
   readonly #leaveBatch: LeaveBatch;
   readonly #stillness: Stillness;
   readonly #onHandlerError: HandlerErrorListener;
@@ -107,6 +115,8 @@ export class NatsBus implements Bus {
     this.#clock = options.clock ?? systemClock;
     this.#stillness = new Stillness(this.#clock);
     this.#wheel = new DeadlineWheel(this.#clock);
+    this.#noReplyTo = options.noReplyTo ?? DEFAULT_NO_REPLY_TO;
+    this.#onComplaint = options.onComplaint ?? (() => undefined);
     this.#onHandlerError = options.onHandlerError ?? (() => undefined);
     this.#plainTimeoutMs = options.plainTimeoutMs ?? DEFAULT_PLAIN_TIMEOUT_MS;
     this.#localSubjects = new LocalSubjects(options.localSubjects ?? ['a2a.*']);
@@ -258,6 +268,7 @@ export class NatsBus implements Bus {
     const message = readMessage(msg);
     const { subject, body, headers, reply } = message;
     if (reply === undefined) subscription.run({ subject, body, headers, exchange: undefined });
+    else if (this.#noReplyTo.some((start) => reply.startsWith(start))) this.#onComplaint('REPLY_SUBJECT_REFUSED');
     else if (message.speaksFrames) {
       void new NatsExchange(this.#host, subscription, message, reply, this.#stillness.isRecent());
     } else {
