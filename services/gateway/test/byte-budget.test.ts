@@ -100,3 +100,17 @@ it.each(['m', 'message/stream'])(
     await allReturned();
   },
 );
+
+it('has no room for a list of agents', async () => {
+  for (let at = 0; at < 100; at += 1) front.know(`listed-${at}`, { description: 'x'.repeat(2_000) });
+  const list = await fetch(`${front.url}/agents`);
+  expect(list.headers.get('content-type')).toBe('application/json; charset=utf-8');
+  expect(await list.json()).toHaveLength(102);
+  const other = budget.claim();
+  other.reserve(MAX_BYTES - 100_000);
+  const refused = await fetch(`${front.url}/agents`);
+  expect(refused.status).toBe(429);
+  expect(await refused.json()).toEqual({ error: WORDS });
+  expect((await fetch(`${front.url}/agents?limit=1`)).status).toBe(200);
+  other.release();
+});

@@ -1,7 +1,7 @@
 import type { RequestListener, ServerResponse } from 'node:http';
 import { fastify } from 'fastify';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { asPatchbayError, ByteBudget, PatchbayError } from '@patchbay/core';
+import { asPatchbayError, ByteBudget, COUNTED_FROM_BYTES, PatchbayError } from '@patchbay/core';
 import { newTraceContext, traceIdOf } from '@patchbay/telemetry';
 import { useOriginForm } from './absolute-target.js';
 import { A2aEndpoint } from './a2a-endpoint.js';
@@ -58,6 +58,12 @@ export async function buildFrontApp(
     // Before the body is looked at: what it is like does not matter where nothing is served.
     if (request.is404) notFound(request, reply);
     else done();
+  });
+  app.addHook('onSend', (_request, _reply, payload, done) => {
+    if (typeof payload !== 'string' || payload.length <= COUNTED_FROM_BYTES) return done(null, payload);
+    // As bytes it is held once; of a text the socket keeps a copy beside it.
+    if (budget.hasRoom(payload.length)) return done(null, Buffer.from(payload));
+    return done(budget.refusal());
   });
   app.setNotFoundHandler(notFound);
   app.setErrorHandler(async (error, _request, reply) => {
