@@ -181,6 +181,8 @@ export class NatsBus implements Bus {
     const callback = (error: Error | null, msg: Msg): void => {
       if (error === null) this.#receive(subscription, msg);
     };
+    // Whoever publishes and then subscribes does not get it.
+    this.#wire.release();
     subscription.bind(this.#nats.subscribe(subject, queue === undefined ? { callback } : { callback, queue }));
     return subscription;
   }
@@ -285,6 +287,7 @@ export class NatsBus implements Bus {
 
   /** The link is lost: what is in flight over it fails now, and nothing of it comes back later. */
   #dropExchanges(): void {
+    this.#wire.drop();
     this.#peers.clear();
     if (!this.#nats.isClosed()) this.#inbox.renew();
     for (const entry of this.#wheel.entries()) {
