@@ -4,6 +4,7 @@ import { DeadlineExceededError, DisconnectedError, NoRespondersError, RemoteErro
 import { BusHeader } from '../bus-header.js';
 import { WheelEntry } from '../deadline-wheel.js';
 import type { InHand } from '../in-hand.js';
+import { listenToAbort, stopListening } from '../shared-signal.js';
 import { controlLine, encodeHead, frameLine } from './frame-head.js';
 import { IncomingParts } from './incoming-parts.js';
 import { OutgoingStream } from './outgoing-stream.js';
@@ -87,7 +88,7 @@ export abstract class NatsCall extends WheelEntry implements AliveReceiver {
     this.#inHand.take();
     this.#startMs = this.host.nowMs();
     this.#inbox = this.host.inbox.open(this);
-    signal?.addEventListener('abort', this);
+    if (signal !== undefined) listenToAbort(signal, this);
     this.#watch(this.#startMs);
     if (isLarge) this.#rest = body.subarray(wholeBytes);
     const first = isLarge ? body.subarray(0, wholeBytes) : body;
@@ -154,7 +155,7 @@ export abstract class NatsCall extends WheelEntry implements AliveReceiver {
     this.#request?.stop(new PatchbayError('cancelled', 'the call is over'));
     this.host.wheel.remove(this);
     this.host.inbox.close(this.#inbox);
-    this.target.signal?.removeEventListener('abort', this);
+    if (this.target.signal !== undefined) stopListening(this.target.signal, this);
   }
 
   /** Lets the responder send more. */
