@@ -10,6 +10,7 @@ import type { PostgresServer, ScriptedAgent } from '@patchbay/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { listAgentIds, listsAll } from '../support/agent-list.js';
 import { callAgent } from '../support/gateway-client.js';
+import type { RpcAnswer } from '../support/gateway-client.js';
 import { deregister, heartbeat, readAgent, registerMany, tryRegister } from '../support/registry-calls.js';
 
 let agent: ScriptedAgent;
@@ -68,6 +69,38 @@ describe('three nodes and three nats-servers', () => {
     expect(unexpected).toEqual([]);
   });
 
+  it('an agent that leaves under load gets no new call on any node, and those in flight are answered', async () => {
+    await using slow = await startScriptedAgent({ kind: 'slow', ms: 200 });
+    for (let round = 0; round < 3; round += 1) {
+      await tryRegister(nodeOf(cluster, round), 'leaving', slow.url);
+      const answers: { readonly startedMs: number; readonly answer: RpcAnswer }[] = [];
+      const stop = new AbortController();
+      const callers = Array.from({ length: 12 }, async (_, n) => {
+        while (!stop.signal.aborted) {
+          const startedMs = performance.now();
+          answers.push({ startedMs, answer: await callAgent(nodeOf(cluster, n), 'leaving') });
+        }
+      });
+      await eventually(() => answers.length > 24, { withinMs: 10_000 });
+      expect((await deregister(nodeOf(cluster, round + 2), 'leaving')).status).toBe(200);
+      const leftMs = performance.now();
+      const receivedBefore = slow.requests.length;
+      for (let n = 0; n < 30; n += 1) {
+        expect((await callAgent(nodeOf(cluster, n), 'leaving')).error?.code).toBe(-32002);
+      }
+      stop.abort();
+      await Promise.all(callers);
+      expect(slow.requests.length).toBe(receivedBefore);
+      const answered = answers.filter(({ answer }) => answer.result !== undefined);
+      const refused = answers.filter(({ answer }) => answer.error?.code === -32002);
+      expect(answered.length + refused.length).toBe(answers.length);
+      expect(answered.filter(({ startedMs }) => startedMs > leftMs)).toEqual([]);
+      // Every call that reached the agent was answered by it.
+      expect(answered.length).toBe(receivedBefore);
+      slow.requests.length = 0;
+    }
+  });
+
   it('registrations of one id at the same time keep when it was first registered', async () => {
     const first = await tryRegister(nodeOf(cluster, 0), 'same', agent.url);
     const answers = await Promise.all(
@@ -123,14 +156,30 @@ describe('three nodes and three nats-servers', () => {
     expect(await callAgent(late, 'seen')).toHaveProperty('result');
   });
 
+  it('what was registered through a node is called through the others as soon as that is killed', async () => {
+    const orphans = idsOf('orphan', 1_000);
+    await registerMany([nodeOf(cluster, 2)], orphans, agent.url);
+    await nodeOf(cluster, 2).stop('SIGKILL');
+    const unexpected: unknown[] = [];
+    await repeat(orphans.length, 16, async (n) => {
+      const answer = await callAgent(nodeOf(cluster, n % 2), orphans[n] ?? '');
+      if (answer.result === undefined) unexpected.push([orphans[n], answer]);
+    });
+    expect(unexpected).toEqual([]);
+    await cluster.startNode(2);
+    await listsAll(nodeOf(cluster, 2), orphans);
+  });
+
   it('a node that starts while 10,000 agents are registered serves any of them', async () => {
     const many = idsOf('many', 10_000);
-    await registerMany(
-      [0, 1, 2].map((index) => nodeOf(cluster, index)),
-      many,
-      agent.url,
-    );
-    await using newcomer = await PatchbayProcess.start({ env: cluster.envOf(3), readyWithinMs: 60_000 });
+    const nodes = [0, 1, 2].map((index) => nodeOf(cluster, index));
+    await registerMany(nodes, many.slice(0, 8_000), agent.url, 200);
+    // The last of them while it starts.
+    const [newcomer] = await Promise.all([
+      PatchbayProcess.start({ env: cluster.envOf(3), readyWithinMs: 60_000 }),
+      registerMany(nodes, many.slice(8_000), agent.url),
+    ]);
+    cluster.nodes.push(newcomer);
     await listsAll(newcomer, many);
     const some = many.filter((_, index) => index % 100 === 0);
     const answers = await Promise.all(some.map((agentId) => callAgent(newcomer, agentId)));
