@@ -46,7 +46,8 @@ export abstract class NatsCall extends WheelEntry implements AliveReceiver {
   /** The responder that answers first; frames of others are refused. */
   protected responder: string | undefined;
   readonly #inHand: InHand;
-  readonly #incoming: IncomingParts;
+  /** Made with the first frame: most calls are answered without any. */
+  #incoming: IncomingParts | undefined;
   #inbox = '';
   #startMs = 0;
   #lastSignMs = 0;
@@ -61,7 +62,6 @@ export abstract class NatsCall extends WheelEntry implements AliveReceiver {
     this.host = host;
     this.target = target;
     this.#inHand = inHand;
-    this.#incoming = new IncomingParts(host.maxBodyBytes, 'response_too_large');
   }
 
   /** When the adapter ends the call by itself, after its start; undefined when the responder keeps the clock. */
@@ -167,7 +167,7 @@ export abstract class NatsCall extends WheelEntry implements AliveReceiver {
 
   /** Cost of frames whose message is not whole yet; taken by whoever pays it back. */
   protected takePendingCost(): number {
-    return this.#incoming.payPending();
+    return this.#incoming?.payPending() ?? 0;
   }
 
   #read(frame: WireMessage): void {
@@ -183,19 +183,19 @@ export abstract class NatsCall extends WheelEntry implements AliveReceiver {
         return;
       case 'part':
       case 'data': {
-        const whole = this.#incoming.take(frame);
+        const whole = this.#parts().take(frame);
         if (whole === undefined) this.onPending();
         else this.onPart({ subject, body: whole.body, headers: whole.headers }, whole.cost);
         return;
       }
       case 'end':
-        this.#incoming.follow(frame);
+        this.#parts().follow(frame);
         this.finish();
         this.onEnd(frame.headers);
         return;
       case 'error':
         // Without a number when nothing was sent before it.
-        if (frame.sequence > 0) this.#incoming.follow(frame);
+        if (frame.sequence > 0) this.#parts().follow(frame);
         this.fail(remoteError(frame));
         return;
       case 'cancel':
@@ -210,6 +210,11 @@ export abstract class NatsCall extends WheelEntry implements AliveReceiver {
 
   /** Frames of a message have come that is not whole yet. */
   protected abstract onPending(): void;
+
+  #parts(): IncomingParts {
+    this.#incoming ??= new IncomingParts(this.host.maxBodyBytes, 'response_too_large');
+    return this.#incoming;
+  }
 
   #sendRest(responder: string, credit: number): void {
     const rest = this.#rest;

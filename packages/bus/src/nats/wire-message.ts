@@ -5,6 +5,14 @@ import { NO_HEADERS } from '../headers.js';
 import { isFrameKind } from './frame-head.js';
 import type { FrameKind } from './frame-head.js';
 
+/** Node's decoders (20 and later), which take any bytes: a buffer made for each string costs more than the decoding. */
+interface Decoders {
+  latin1Slice(this: Uint8Array, start: number, end: number): string;
+  utf8Slice(this: Uint8Array, start: number, end: number): string;
+}
+
+// oxlint-disable-next-line typescript/unbound-method -- called with the bytes as `this`
+const { latin1Slice, utf8Slice } = Buffer.prototype as unknown as Decoders;
 const NO_BODY = new Uint8Array(0);
 
 /** A message as it came: the application's headers apart from ours. */
@@ -68,12 +76,12 @@ export function readMessage(msg: Msg): WireMessage {
     return read;
   }
   read.body = data.subarray(headLength);
-  readHead(Buffer.from(data.buffer, data.byteOffset, headLength).toString(), read);
+  readHead(utf8Slice.call(data, 0, headLength), read);
   return read;
 }
 
 function latin1(bytes: Uint8Array): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1');
+  return latin1Slice.call(bytes, 0, bytes.length);
 }
 
 function readHead(head: string, read: ReadMessage): void {
