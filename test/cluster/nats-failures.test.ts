@@ -3,14 +3,13 @@ import { eventually, PatchbayCluster, PatchbayProcess, startScriptedAgent } from
 import type { ScriptedAgent } from '@patchbay/testkit';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { listsAll } from '../support/agent-list.js';
+import { HEALED_AFTER_MS } from '../support/cluster-load.js';
 import { callAgent, registerAgent } from '../support/gateway-client.js';
 import { callsTo, heartbeatsAt, listsAt, registrationsAt } from '../support/load-callers.js';
 import type { Front } from '../support/load-callers.js';
 import { LoadRecorder } from '../support/load-recorder.js';
 import { heartbeat, tryRegister } from '../support/registry-calls.js';
 
-/** By when a broken link is known and what is left has healed: 3.5 s by design, the rest is for a busy machine. */
-const HEALED_AFTER_MS = 5_000;
 const ECHO_IDS = Array.from({ length: 5 }, (_, index) => `echo-${index}`);
 
 let agent: ScriptedAgent;

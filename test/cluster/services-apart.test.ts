@@ -3,15 +3,13 @@ import { eventually, PatchbayProcess, startNatsCluster, startPostgres, startScri
 import type { NatsCluster, PostgresServer, ScriptedAgent } from '@patchbay/testkit';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { listsAll } from '../support/agent-list.js';
-import { isAtFullRate, startSteadyLoad } from '../support/cluster-load.js';
+import { expectHealed, HEALED_AFTER_MS, isAtFullRate, startSteadyLoad } from '../support/cluster-load.js';
 import { callAgent, registerAgent } from '../support/gateway-client.js';
 import { heartbeatsAt, registrationsAt } from '../support/load-callers.js';
 
 const SERVICES = ['registry', 'liveness', 'dispatch', 'gateway'] as const;
 type Service = (typeof SERVICES)[number];
 
-/** By when nothing fails any more: 3.5 s by design, the rest is for a busy machine. */
-const HEALED_AFTER_MS = 5_000;
 const ECHO_IDS = Array.from({ length: 5 }, (_, index) => `echo-${index}`);
 
 let agent: ScriptedAgent;
@@ -79,13 +77,14 @@ describe('registry, liveness, dispatch and gateway as processes of their own, tw
     await nodeOf(service, 0).stop('SIGKILL');
     await sleep(HEALED_AFTER_MS + 500);
     await isAtFullRate(calls);
+    const startedMs = performance.now();
     await startService(service, 0);
+    const backMs = performance.now();
     await sleep(1_000);
     await isAtFullRate(calls);
     await load.stop();
 
-    expect(load.scandals()).toEqual([]);
-    expect(load.failures({ fromMs: killedMs + HEALED_AFTER_MS })).toEqual([]);
+    expectHealed(load, { hurtMs: killedMs, startedMs, backMs });
     for (const which of [0, 1]) {
       await listsAll(nodeOf('gateway', which), acknowledged);
       expect(await callAgent(nodeOf('gateway', which), 'echo-0')).toHaveProperty('result');
