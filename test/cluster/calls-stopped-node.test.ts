@@ -81,7 +81,8 @@ describe('a node is stopped, and goes on later', () => {
     expect(failed.length).toBeGreaterThan(0);
     for (const { startMs, endMs, trouble } of failed) {
       expect(trouble).toContain('no longer answers');
-      expect(endMs - startMs).toBeLessThan(3_500);
+      // Three seconds after the last sign of life, and room for machines without a free processor.
+      expect(endMs - startMs).toBeLessThan(5_000);
     }
     expect(repeated(agent)).toEqual([]);
   });
