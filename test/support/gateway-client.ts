@@ -63,9 +63,13 @@ export async function openRawStream(
     let seen = '';
     const onData = (chunk: Buffer): void => {
       seen += chunk.toString('latin1');
-      if (!seen.includes(untilText)) return;
+      const end = seen.indexOf(untilText);
+      if (end === -1) return;
       socket.off('data', onData);
       socket.pause();
+      // What came in the same piece belongs to whoever reads on.
+      const rest = seen.slice(end + untilText.length);
+      if (rest !== '') socket.unshift(Buffer.from(rest, 'latin1'));
       resolve();
     };
     socket.on('data', onData);
