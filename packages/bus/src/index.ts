@@ -18,6 +18,6 @@ export type { MemoryBusOptions } from './memory/memory-bus.js';
 export type { NatsConnectOptions } from './nats/connect-nats.js';
 export { NatsBus } from './nats/nats-bus.js';
 export type { NatsBusOptions } from './nats/nats-bus.js';
-export { shareSignal } from './shared-signal.js';
+export { shareSignal } from './common-signal.js';
 export { Subjects } from './subjects.js';
 export { TracedBus } from './traced-bus.js';

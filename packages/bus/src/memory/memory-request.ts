@@ -5,7 +5,7 @@ import type { RemoteError } from '../bus-error.js';
 import { WheelEntry } from '../deadline-wheel.js';
 import type { DeadlineWheel } from '../deadline-wheel.js';
 import { rejected } from '../ended-exchange.js';
-import { listenToAbort, stopListening } from '../shared-signal.js';
+import { listenToAbort, stopListening } from '../common-signal.js';
 import { answer, Responders } from './memory-call.js';
 import type { MemoryCall } from './memory-call.js';
 import type { MemoryExchange } from './memory-exchange.js';

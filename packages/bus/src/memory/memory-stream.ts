@@ -4,7 +4,7 @@ import type { RemoteError } from '../bus-error.js';
 import { rejected } from '../ended-exchange.js';
 import { PartQueue } from '../part-queue.js';
 import type { PartQueueOwner } from '../part-queue.js';
-import { listenToAbort, stopListening } from '../shared-signal.js';
+import { listenToAbort, stopListening } from '../common-signal.js';
 import { answer, Responders } from './memory-call.js';
 import type { MemoryCall } from './memory-call.js';
 import type { MemoryExchange } from './memory-exchange.js';

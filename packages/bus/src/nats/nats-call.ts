@@ -4,7 +4,7 @@ import { DeadlineExceededError, DisconnectedError, NoRespondersError, RemoteErro
 import { BusHeader } from '../bus-header.js';
 import { WheelEntry } from '../deadline-wheel.js';
 import type { InHand } from '../in-hand.js';
-import { listenToAbort, stopListening } from '../shared-signal.js';
+import { listenToAbort, stopListening } from '../common-signal.js';
 import { controlLine, encodeHead, frameLine } from './frame-head.js';
 import { IncomingParts } from './incoming-parts.js';
 import { OutgoingStream } from './outgoing-stream.js';

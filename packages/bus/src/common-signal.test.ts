@@ -1,6 +1,6 @@
 import { getEventListeners } from 'node:events';
 import { expect, it, vi } from 'vitest';
-import { listenToAbort, shareSignal, stopListening } from './shared-signal.js';
+import { listenToAbort, shareSignal, stopListening } from './common-signal.js';
 
 function listener(): { handleEvent: () => void } {
   return { handleEvent: vi.fn() };
