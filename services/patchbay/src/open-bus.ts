@@ -1,4 +1,4 @@
-import { MemoryBus, NatsBus } from '@patchbay/bus';
+import { MemoryBus, NatsBus, TracedBus } from '@patchbay/bus';
 import type { Bus, NatsConnectOptions } from '@patchbay/bus';
 import type { Config } from '@patchbay/config';
 import { asPatchbayError } from '@patchbay/core';
@@ -19,8 +19,8 @@ export async function openBus(config: Config, logger: Logger, signal: AbortSigna
     else if (OUTAGES.has(code)) logger.warn({ code, subject }, message);
     else logger.debug({ code, subject }, message);
   };
-  if (config.natsUrl === null) return new MemoryBus({ onHandlerError });
-  return NatsBus.connect({
+  if (config.natsUrl === null) return new TracedBus(new MemoryBus({ onHandlerError }), 'memory');
+  const nats = await NatsBus.connect({
     ...serversAndSecurity(config.natsUrl),
     name: config.nodeId,
     localFirst: config.localFirst,
@@ -29,6 +29,7 @@ export async function openBus(config: Config, logger: Logger, signal: AbortSigna
     onWaiting: (reason) => logger.warn({ reason }, 'waiting for NATS'),
     ...(signal === undefined ? {} : { signal }),
   });
+  return new TracedBus(nats, 'nats');
 }
 
 /** The client takes credentials apart from the URLs: `nats://user:password@host` or `nats://token@host`. */
