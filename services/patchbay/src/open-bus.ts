@@ -1,5 +1,5 @@
 import { MemoryBus, NatsBus, TracedBus } from '@patchbay/bus';
-import type { Bus, NatsConnectOptions } from '@patchbay/bus';
+import type { Bus } from '@patchbay/bus';
 import type { Config } from '@patchbay/config';
 import { asPatchbayError } from '@patchbay/core';
 import type { ErrorCode } from '@patchbay/core';
@@ -21,7 +21,7 @@ export async function openBus(config: Config, logger: Logger, signal: AbortSigna
   };
   if (config.natsUrl === null) return new TracedBus(new MemoryBus({ onHandlerError }), 'memory');
   const nats = await NatsBus.connect({
-    ...serversAndSecurity(config.natsUrl),
+    servers: config.natsUrl,
     name: config.nodeId,
     localFirst: config.localFirst,
     onHandlerError,
@@ -30,15 +30,4 @@ export async function openBus(config: Config, logger: Logger, signal: AbortSigna
     ...(signal === undefined ? {} : { signal }),
   });
   return new TracedBus(nats, 'nats');
-}
-
-/** The client takes credentials apart from the URLs: `nats://user:password@host` or `nats://token@host`. */
-function serversAndSecurity(natsUrl: readonly string[]): Pick<NatsConnectOptions, 'servers' | 'security'> {
-  const urls = natsUrl.map((url) => new URL(url));
-  const servers = urls.map((url) => `${url.protocol}//${url.host}`);
-  const withUser = urls.find((url) => url.username !== '');
-  if (withUser === undefined) return { servers };
-  const user = decodeURIComponent(withUser.username);
-  const pass = decodeURIComponent(withUser.password);
-  return { servers, security: pass === '' ? { token: user } : { user, pass } };
 }
